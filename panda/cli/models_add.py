@@ -44,6 +44,8 @@ _DOWNLOADS = "models"
 """Where files of a hub go, beside models.yaml."""
 _NAMED_MODELS = 20
 """So many models of a server are named in an error."""
+_SMALL_PARAMETERS = 1_000_000_000
+_SMALL_FILE_BYTES = 400_000_000
 _COMMAND = "panda models add"
 _UNASKED = "give --yes to add it without being asked, or --dry-run to see what would change"
 _KINDS: Mapping[str, str] = {
@@ -126,7 +128,8 @@ def add(
     thinks. The project's models.yaml is made if there is none; comments and all else in it stay as they are.
     What serves a layer is sent what the layer works on: your questions, notes and memory. So you are asked
     first, and without a terminal --yes is needed; your yes is recorded as `panda trust` records it. Adding
-    the same model again changes nothing.
+    the same model again changes nothing. An encoder is not added so: write it into models.yaml with embeds:
+    true, and name it for the key encoder there.
 
     \b
     panda models add http://127.0.0.1:8080/v1
@@ -189,6 +192,11 @@ def _add(
             addition = _plan(models_file, offer, add_options, is_tried=True)
             _check_window(invocation, models_file, addition, offer)
             _tell_trial(invocation, addition, trial, offer)
+            if set(add_options.layers) >= set(USUAL_LAYERS) and _is_small(offer, directory):
+                invocation.reporter.warn(
+                    f"{addition.name} is a small model, and those write little sense: "
+                    "with --layer VOICE the other steps stay offline"
+                )
     return _finish(invocation, models_file, addition, offer, trial=trial, yes=yes, dry_run=dry_run)
 
 
@@ -453,7 +461,7 @@ def _read_key(invocation: Invocation, variable: str | None) -> str | None:
 def _check_replies(offer: OfferedModel, *, where: str) -> None:
     """Raises UsageError for a model that cannot reply."""
     if offer.is_encoder:
-        fix = "name a model that writes; for an encoder see docs/models.md"
+        fix = "name a model that writes; panda models add --help says where an encoder goes"
         message = f"{offer.model} is an encoder: it turns texts into vectors and writes nothing"
         raise UsageError(message, where=where, fix=fix)
     if not offer.has_chat_template:
@@ -564,6 +572,14 @@ def _check_window(
     else:
         fix = _WIDER.get(spec.backend, f"give --n-ctx {enough} or more, or other layers with --layer")
     raise LimitError(message, where=spec.location, fix=fix)
+
+
+def _is_small(offer: OfferedModel, model_directory: ModelDirectory | None) -> bool:
+    """Say whether a model has too few parameters to write much sense; False where that is not told."""
+    if model_directory is None:
+        return offer.size_bytes is not None and offer.size_bytes < _SMALL_FILE_BYTES
+    count = model_directory.count_parameters(offer)
+    return count is not None and count < _SMALL_PARAMETERS
 
 
 def _tell_offer(invocation: Invocation, offer: OfferedModel) -> None:

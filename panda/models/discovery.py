@@ -158,6 +158,15 @@ class ModelDirectory:
         windows = (_count(entry.get("context_length")) for entry in running if entry.get("name") == name)
         return next(windows, None)
 
+    def count_parameters(self, offer: OfferedModel) -> int | None:
+        """Return how many parameters a model has; None if its server does not tell, as some do."""
+        if offer.backend == "ollama":
+            facts = self._find(self._root, "/api/show", body={"model": offer.model})
+            return _positive(_mapping(facts.get("model_info")).get("general.parameter_count"))
+        entries = _mappings(self._find(self._url, "/models").get("data"))
+        metas = (_mapping(entry.get("meta")) for entry in entries if entry.get("id") == offer.model)
+        return next((_positive(meta.get("n_params")) for meta in metas), None)
+
     def _list_entries(self) -> dict[str, Mapping[str, Any]]:
         answer = self._look_up(self._url, "/models")
         self._check_key(answer)
@@ -224,7 +233,9 @@ class ModelDirectory:
             message = f"nobody answers as a model server there: {exc.words}"
             raise ModelAwayError(message, where=self._url, fix=self._start) from exc
 
-    def _find(self, base: str, path: str, *, wants_key: bool = False) -> Mapping[str, Any]:
+    def _find(
+        self, base: str, path: str, *, body: Mapping[str, Any] | None = None, wants_key: bool = False
+    ) -> Mapping[str, Any]:
         """
         Return a JSON object that some servers have at an address; empty if this one has none.
 
@@ -232,7 +243,7 @@ class ModelDirectory:
             UsageError: The server has it only for another key, and *wants_key* says that this counts.
         """
         with suppress(ModelAwayError):
-            answer = self._look_up(base, path)
+            answer = self._look_up(base, path, body=body)
             if wants_key:
                 self._check_key(answer)
             if answer.status_code == 200:
@@ -260,9 +271,9 @@ class ModelDirectory:
         )
 
 
-def _is_llama_server(entries: Mapping[str, Mapping[str, Any]]) -> bool:
+def _is_llama_server(listed_models: Mapping[str, Mapping[str, Any]]) -> bool:
     """Say whether a list of models is llama-server's, which is open to whoever has no key for the rest."""
-    return any(entry.get("owned_by") == "llamacpp" for entry in entries.values())
+    return any(entry.get("owned_by") == "llamacpp" for entry in listed_models.values())
 
 
 def _with_abilities(offer: OfferedModel, abilities: Sequence[object]) -> OfferedModel:
@@ -295,6 +306,9 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
 
 def _count(value: object) -> int | None:
     """Return a number of tokens or slots that a server tells; None if it is none."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_WINDOW_TOKENS:
-        return value
-    return None
+    count = _positive(value)
+    return None if count is None or count > _MAX_WINDOW_TOKENS else count
+
+
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

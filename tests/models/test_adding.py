@@ -15,7 +15,7 @@ from tests.api import Ended, Panda, on_terminal
 from tests.loopback import OLLAMA, Answer, Server, reply
 
 GOOD = '{"colour": "blue"}'
-LLAMA_SERVER = {
+LLAMA_SERVER: dict[str, Any] = {
     "/v1/models": {"data": [{"id": "Qwen3-8B.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 40960}}]},
     "/props": {"default_generation_settings": {"n_ctx": 16384}, "total_slots": 4},
 }
@@ -316,7 +316,7 @@ def test_ollamas_usual_window_is_too_small_and_told(panda: Panda, ollama: Server
 def test_a_window_smaller_than_the_servers_may_be_left_out(
     panda: Panda, server: Server, reply_as: Answer
 ) -> None:
-    """Where the server's own window is large enough, the fix is about --n-ctx, and the number in it does."""
+    """The fix is about --n-ctx where the server has enough, and the number in it is accepted."""
     server.answer = reply_as
     ended = add(panda, server.url, "--n-ctx", "2000")
     assert (ended.code, ended.error["type"]) == (4, "LimitError")
@@ -466,12 +466,12 @@ def test_a_server_whose_list_alone_is_open_wants_its_key(
         threading.Thread(target=running.serve_forever, args=(0.01,)).start()
         url = f"http://127.0.0.1:{running.server_port}"
         ended = add(panda, url, *words, KEY="wrong")
-        known = add(panda, url, "--model=other", "--api-key-env=KEY", KEY="right")
+        allowed = add(panda, url, "--model=other", "--api-key-env=KEY", KEY="right")
         running.shutdown()
     assert (ended.code, ended.error["type"]) == (2, "UsageError")
     assert message in ended.error["message"]
     assert fix in ended.error["fix"]
-    assert known.error["message"] == "the server has no model 'other'"
+    assert allowed.error["message"] == "the server has no model 'other'"
 
 
 @pytest.mark.parametrize(
@@ -558,8 +558,34 @@ def test_a_model_file_is_added_by_its_path(panda: Panda, gguf: Path) -> None:
     assert ended.data["source"]["architecture"] == "llama"
     assert ended.data["trial"]["tokens_per_second"] > 0
     assert models_of(panda)["small-q4"]["error"] is None
+    assert SMALL in ended.err
     again = panda("models", "add", str(place), "--yes")
     assert "nothing to add" in again.err
+
+
+SMALL = "is a small model, and those write little sense: with --layer VOICE the other steps stay offline"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_small"), [(596_000_000, True), (4_000_000_000, False), (None, False)]
+)
+@pytest.mark.parametrize("kind", ["llama-server", "Ollama"])
+def test_a_small_model_of_all_layers_is_a_warning(
+    panda: Panda, server: Server, kind: str, parameters: int | None, is_small: bool
+) -> None:
+    """One that gets VOICE alone is none, and neither is one whose server does not tell its size."""
+    words = [server.url]
+    (entry,) = LLAMA_SERVER["/v1/models"]["data"]
+    server.pages["/v1/models"] = {"data": [{**entry, "meta": {"n_params": parameters}}]}
+    if kind == "Ollama":
+        details = {"general.parameter_count": parameters}
+        server.pages = {**OLLAMA, "/api/show": {"model_info": details}}
+        words = ["ollama:qwen3:4b"]
+    host = host_of(server)
+    voice = panda("models", "add", *words, "--layer=VOICE", "--dry-run", OLLAMA_HOST=host)
+    ended = panda("models", "add", *words, "--yes", OLLAMA_HOST=host)
+    assert (voice.code, ended.code) == (0, 0), ended.err
+    assert (SMALL in voice.err, SMALL in ended.err) == (False, is_small)
 
 
 def test_an_encoder_file_serves_no_layer(panda: Panda) -> None:
@@ -567,6 +593,8 @@ def test_an_encoder_file_serves_no_layer(panda: Panda) -> None:
     encoder = Path(__file__).parent.parent.parent / "encoder" / "all-minilm-l6-v2-q8_0.gguf"
     ended = add(panda, str(encoder))
     assert (ended.code, "is an encoder" in ended.error["message"]) == (2, True)
+    assert "panda models add --help" in ended.error["fix"]
+    assert "name it for the key encoder" in panda("models", "add", "--help").out
 
 
 def test_names_of_a_server_reach_the_terminal_as_text(panda: Panda, server: Server) -> None:

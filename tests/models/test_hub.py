@@ -158,7 +158,7 @@ def test_a_hub_that_is_away_may_be_tried_again(panda: Panda) -> None:
 
 
 def test_without_the_extra_the_command_to_install_it_is_told(panda: Panda) -> None:
-    """Where the client of the hub is not installed, the error says what to install."""
+    """The error says what to install where the client of the hub is not."""
     hide = "import sys; sys.modules['huggingface_hub'] = None\nfrom panda.cli.main import main; main()"
     panda.program = (sys.executable, "-c", hide)
     ended = panda.process("models", "add", SOURCE, "--yes")
