@@ -12,7 +12,7 @@ from panda.cli.completion import complete_layers, complete_model_sources
 from panda.cli.confirmation import can_ask, choose_number, confirm
 from panda.cli.models import DryRun, check_own_file
 from panda.documents.text import nearest
-from panda.errors import CheckError, NotFoundError, Problem, TryAgainError, UsageError
+from panda.errors import CheckError, LimitError, NotFoundError, Problem, TryAgainError, UsageError
 from panda.models.addition import (
     Addition,
     check_free,
@@ -26,8 +26,9 @@ from panda.models.discovery import ModelDirectory, check_server_url, locate_olla
 from panda.models.file_source import describe_file, locate_file
 from panda.models.hub import Hub, HubFile, parse_hub_path
 from panda.models.layers import EYES, Layers
+from panda.models.meant_source import find_hub_source, find_meant_source
 from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
-from panda.models.offered_model import OfferedModel
+from panda.models.offered_model import THINKING_TOKENS, OfferedModel
 from panda.models.stack import STACK, STACK_NAME, StackPart
 from panda.models.survey import ModelState, Trial, check_model
 from panda.recipes.checks import largest_window_needed
@@ -43,6 +44,8 @@ _DOWNLOADS = "models"
 """Where files of a hub go, beside models.yaml."""
 _NAMED_MODELS = 20
 """So many models of a server are named in an error."""
+_SMALL_PARAMETERS = 1_000_000_000
+_SMALL_FILE_BYTES = 400_000_000
 _COMMAND = "panda models add"
 _UNASKED = "give --yes to add it without being asked, or --dry-run to see what would change"
 _KINDS: Mapping[str, str] = {
@@ -54,7 +57,11 @@ _KINDS: Mapping[str, str] = {
     "vllm": "vLLM",
 }
 _WIDER: Mapping[str, str] = {
-    "ollama": "start it with a larger window: OLLAMA_CONTEXT_LENGTH=16384 ollama serve",
+    "ollama": (
+        "start it with a larger window: OLLAMA_CONTEXT_LENGTH=16384 ollama serve; where it is a service: "
+        'systemctl edit ollama, with Environment="OLLAMA_CONTEXT_LENGTH=16384" below [Service], or '
+        "PARAMETER num_ctx 16384 in a Modelfile"
+    ),
     "llama-server": "start it with a larger window: llama-server -c 16384 (times its --parallel)",
     "vllm": "start it with a larger window: vllm serve --max-model-len 16384",
     "lmstudio": "load the model with a larger context length",
@@ -121,7 +128,8 @@ def add(
     thinks. The project's models.yaml is made if there is none; comments and all else in it stay as they are.
     What serves a layer is sent what the layer works on: your questions, notes and memory. So you are asked
     first, and without a terminal --yes is needed; your yes is recorded as `panda trust` records it. Adding
-    the same model again changes nothing.
+    the same model again changes nothing. An encoder is not added so: write it into models.yaml with embeds:
+    true, and name it for the key encoder there.
 
     \b
     panda models add http://127.0.0.1:8080/v1
@@ -175,17 +183,20 @@ def _add(
     with ExitStack() as resources:
         offer, directory = _look_at(invocation, model_source, add_options, models_file, resources)
         _tell_offer(invocation, offer)
-        addition = _plan(models_file, offer, add_options)
+        addition = _plan(models_file, offer, add_options, is_tried=False)
         trial = None
         if not addition.changes_nothing:
             state = _try(invocation, models_file, addition)
             trial = state.trial
-            seen = _seen_in_trial(offer, trial, directory)
-            if seen != offer:
-                offer = seen
-                addition = _plan(models_file, offer, add_options)
-            _check_window(invocation, models_file, addition)
+            offer = _seen_in_trial(offer, trial, directory)
+            addition = _plan(models_file, offer, add_options, is_tried=True)
+            _check_window(invocation, models_file, addition, offer)
             _tell_trial(invocation, addition, trial, offer)
+            if set(add_options.layers) >= set(USUAL_LAYERS) and _is_small(offer, directory):
+                invocation.reporter.warn(
+                    f"{addition.name} is a small model, and those write little sense: "
+                    "with --layer VOICE the other steps stay offline"
+                )
     return _finish(invocation, models_file, addition, offer, trial=trial, yes=yes, dry_run=dry_run)
 
 
@@ -374,12 +385,9 @@ def _look_at(
 ) -> tuple[OfferedModel, ModelDirectory | None]:
     """Return the model that a source means, and what asks its server, which is closed with *resources*."""
     is_url = model_source.startswith(("http://", "https://"))
+    _check_source(model_source)
     if not is_url and not model_source.startswith(_OLLAMA):
         path = Path(model_source)
-        if path.suffix.lower() != ".gguf":
-            raise UsageError(
-                f"{model_source!r:.80} is no source of a model", where="SOURCE", fix=f"use {_FORMS}"
-            )
         _check_file_options(add_options)
         directory_of_file = models_file.path.parent
         cache_dir = invocation.settings.cache_dir
@@ -411,6 +419,23 @@ def _look_at(
     return offer, directory
 
 
+def _check_source(model_source: str) -> None:
+    """Raises UsageError for a text that is no source, with the one that it may have been meant as."""
+    is_file = model_source.lower().endswith(".gguf")
+    hub_source = find_hub_source(model_source)
+    if hub_source is not None and not (is_file and Path(model_source).exists()):
+        message = f"{model_source!r:.120} is a page of Hugging Face"
+        raise UsageError(message, where="SOURCE", fix=f"give it as {hub_source}")
+    if model_source == _OLLAMA:
+        fix = f"name one that `ollama list` shows, as in {_OLLAMA}qwen3:4b"
+        raise UsageError(f"{_OLLAMA} names no model", where="SOURCE", fix=fix)
+    if is_file or model_source.startswith((_OLLAMA, "http://", "https://")):
+        return
+    meant = find_meant_source(model_source)
+    fix = f"did you mean {meant}?" if meant is not None else f"use {_FORMS}"
+    raise UsageError(f"{model_source!r:.80} is no source of a model", where="SOURCE", fix=fix)
+
+
 def _check_file_options(add_options: _AddOptions) -> None:
     """Raises UsageError for options that a file has no use for, and where it could not see."""
     for option_name, value in (("--model", add_options.model), ("--api-key-env", add_options.api_key_env)):
@@ -436,7 +461,7 @@ def _read_key(invocation: Invocation, variable: str | None) -> str | None:
 def _check_replies(offer: OfferedModel, *, where: str) -> None:
     """Raises UsageError for a model that cannot reply."""
     if offer.is_encoder:
-        fix = "name a model that writes; for an encoder see docs/models.md"
+        fix = "name a model that writes; panda models add --help says where an encoder goes"
         message = f"{offer.model} is an encoder: it turns texts into vectors and writes nothing"
         raise UsageError(message, where=where, fix=fix)
     if not offer.has_chat_template:
@@ -467,12 +492,31 @@ def _choose(offers: Sequence[OfferedModel], add_options: _AddOptions, *, where: 
     raise UsageError(message, where=where, fix=f"choose one: --model {names[0]}")
 
 
-def _plan(models_file: ModelsFile, offer: OfferedModel, add_options: _AddOptions) -> Addition:
-    """Return what is added; a model that the file has already is only given the layers."""
+def _plan(
+    models_file: ModelsFile, offer: OfferedModel, add_options: _AddOptions, *, is_tried: bool
+) -> Addition:
+    """
+    Return what is added; a model that the file has already is only given the layers. Before the trial an
+    entry for Ollama may have no window: the trial loads the model, and then Ollama tells it.
+    """
     same = find_same(models_file, offer)
     if same is not None and add_options.name in (None, same.name):
         return plan_addition(models_file, name=same.name, entry=None, layers=add_options.layers)
     name = add_options.name or choose_name(models_file, offer)
+    n_ctx = None
+    if is_tried or not _is_window_open(offer):
+        n_ctx = _choose_window(offer, add_options)
+    entry = make_entry(offer, n_ctx=n_ctx, api_key_env=add_options.api_key_env)
+    return plan_addition(models_file, name=name, entry=entry, layers=add_options.layers)
+
+
+def _is_window_open(offer: OfferedModel) -> bool:
+    """Say whether the window is not known until the server has loaded the model."""
+    return offer.backend == "ollama" and offer.n_ctx is None
+
+
+def _choose_window(offer: OfferedModel, add_options: _AddOptions) -> int:
+    """Return the window of the entry. Raises UsageError: it is not known, or the server's is smaller."""
     n_ctx = add_options.n_ctx or offer.n_ctx
     if n_ctx is None:
         trained = f" (it was trained with {offer.n_ctx_trained:,})" if offer.n_ctx_trained else ""
@@ -482,8 +526,7 @@ def _plan(models_file: ModelsFile, offer: OfferedModel, add_options: _AddOptions
         message = f"the server's window is {offer.n_ctx:,} tokens, less than {n_ctx:,}"
         fix = _WIDER.get(offer.backend, f"give --n-ctx {offer.n_ctx} or less")
         raise UsageError(message, where="--n-ctx", fix=fix)
-    entry = make_entry(offer, n_ctx=n_ctx, api_key_env=add_options.api_key_env)
-    return plan_addition(models_file, name=name, entry=entry, layers=add_options.layers)
+    return n_ctx
 
 
 def _try(invocation: Invocation, models_file: ModelsFile, addition: Addition) -> ModelState:
@@ -510,15 +553,33 @@ def _seen_in_trial(
     return offer
 
 
-def _check_window(invocation: Invocation, models_file: ModelsFile, addition: Addition) -> None:
-    """Raises CheckError where a recipe of a layer does not fit the window: no turn could begin."""
+def _check_window(
+    invocation: Invocation, models_file: ModelsFile, addition: Addition, offer: OfferedModel
+) -> None:
+    """Raises LimitError where a recipe of a layer does not fit the window: no turn could begin."""
     spec = parse_models_file(addition.text, path=models_file.path).models[addition.name]
-    for layer in addition.layers:
-        needed = largest_window_needed(invocation.book(), layer) + spec.thinking_tokens
-        if spec.n_ctx is not None and needed > spec.n_ctx:
-            message = f"the window of {addition.name} has {spec.n_ctx:,} tokens, and {layer} needs {needed:,}"
-            fix = _WIDER.get(spec.backend, f"give --n-ctx {needed} or more, or other layers with --layer")
-            raise CheckError(message, where=spec.location, fix=fix)
+    if spec.n_ctx is None or not addition.layers:
+        return
+    needs = {layer: largest_window_needed(invocation.book(), layer) for layer in addition.layers}
+    layer = max(needs, key=needs.__getitem__)
+    needed = needs[layer] + spec.thinking_tokens
+    if needed <= spec.n_ctx:
+        return
+    message = f"the window of {addition.name} has {spec.n_ctx:,} tokens, and {layer} needs {needed:,}"
+    enough = needs[layer] + (THINKING_TOKENS if spec.thinking_tokens else 0)
+    if addition.entry is not None and offer.n_ctx is not None and offer.n_ctx >= enough:
+        fix = f"leave --n-ctx out, or give {enough} or more: the source has {offer.n_ctx:,}"
+    else:
+        fix = _WIDER.get(spec.backend, f"give --n-ctx {enough} or more, or other layers with --layer")
+    raise LimitError(message, where=spec.location, fix=fix)
+
+
+def _is_small(offer: OfferedModel, model_directory: ModelDirectory | None) -> bool:
+    """Say whether a model has too few parameters to write much sense; False where that is not told."""
+    if model_directory is None:
+        return offer.size_bytes is not None and offer.size_bytes < _SMALL_FILE_BYTES
+    count = model_directory.count_parameters(offer)
+    return count is not None and count < _SMALL_PARAMETERS
 
 
 def _tell_offer(invocation: Invocation, offer: OfferedModel) -> None:
@@ -529,6 +590,8 @@ def _tell_offer(invocation: Invocation, offer: OfferedModel) -> None:
         parts.append(f"{offer.size_bytes:,} bytes")
     if offer.n_ctx is not None:
         parts.append(f"window {offer.n_ctx:,} tokens")
+    elif _is_window_open(offer):
+        parts.append("window not known until the model is loaded")
     if offer.n_ctx_trained not in (None, offer.n_ctx):
         parts.append(f"trained with {offer.n_ctx_trained:,}")
     if offer.parallel > 1:
@@ -545,6 +608,8 @@ def _tell_trial(invocation: Invocation, addition: Addition, trial: Trial | None,
             parts.append(f"JSON by {trial.structured}")
         if trial.thinks:
             parts.append("it thinks")
+        if offer.backend == "ollama" and offer.n_ctx is not None:
+            parts.append(f"window {offer.n_ctx:,} tokens")
         invocation.reporter.step(f"{addition.name} replies: {', '.join(parts)}")
     for layer, before in addition.layers.items():
         invocation.reporter.step(f"{layer}: {before or 'unset'} → {addition.name}")

@@ -16,7 +16,7 @@ from panda.models.models_file import (
     parse_models_file,
     server_place,
 )
-from panda.models.offered_model import THINKING_TOKENS, OfferedModel
+from panda.models.offered_model import THINKING_TOKENS, USUAL_WINDOW_TOKENS, OfferedModel
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _UNUSED_CHARS = re.compile(r"[^a-z0-9._-]+")
@@ -57,16 +57,21 @@ def check_free(models: ModelsFile, name: str) -> None:
         raise UsageError(f"there is a model {name} already, and it is another one", where="--name", fix=fix)
 
 
-def make_entry(offer: OfferedModel, *, n_ctx: int, api_key_env: str | None) -> Entry:
-    """Return the keys of an offer's entry, in the order in which they are written."""
+def make_entry(offer: OfferedModel, *, n_ctx: int | None, api_key_env: str | None) -> Entry:
+    """
+    Return the keys of an offer's entry, in the order in which they are written; without a window its server
+    is asked for it.
+    """
     entry: dict[str, object] = {"backend": offer.backend, "location": offer.location}
     if offer.is_served:
         entry["model"] = offer.model
     if offer.projector is not None:
         entry["projector"] = offer.projector
-    entry["n_ctx"] = n_ctx
+    if n_ctx is not None:
+        entry["n_ctx"] = n_ctx
     if offer.thinks:
-        entry["thinking_tokens"] = min(THINKING_TOKENS, n_ctx // _MIN_THINKING_SHARE)
+        window = n_ctx or USUAL_WINDOW_TOKENS
+        entry["thinking_tokens"] = min(THINKING_TOKENS, window // _MIN_THINKING_SHARE)
     if offer.parallel > 1:
         entry["parallel"] = offer.parallel
     if api_key_env:

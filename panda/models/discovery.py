@@ -18,10 +18,9 @@ from panda.models.servers import ServerFailure, Servers
 
 _ANSWER_SECONDS = 10.0
 _OLLAMA_PORT = 11_434
-_OLLAMA_WINDOW_TOKENS = 4_096
-"""Window of Ollama where nothing else is set."""
 _MAX_WINDOW_TOKENS = 100_000_000
 _VERSION_PATH = "/v1"
+_KEY_STATUSES = (401, 403)
 
 
 def locate_ollama(host: str | None) -> str:
@@ -76,6 +75,7 @@ class ModelDirectory:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._url = url
         self._start = start
+        self._has_key = api_key is not None
         self._root = url.removesuffix(_VERSION_PATH)
         secrets = Secrets([api_key] if api_key else [])
         access = ServerAccess(addresses={url: url, self._root: self._root}, headers=headers)
@@ -99,7 +99,7 @@ class ModelDirectory:
         windows = {name: _count(entry.get("max_model_len")) for name, entry in entries.items()}
         if any(windows.values()):
             return [self._offer("vllm", name, n_ctx=window) for name, window in windows.items()]
-        properties = self._find(self._root, "/props")
+        properties = self._find(self._root, "/props", wants_key=_is_llama_server(entries))
         if "default_generation_settings" in properties:
             return self._read_llama_server(entries, properties)
         if "version" in self._find(self._root, "/api/version"):
@@ -136,15 +136,20 @@ class ModelDirectory:
         return self.describe_on_ollama(wanted)
 
     def describe_on_ollama(self, name: str) -> OfferedModel:
-        """Return what Ollama tells of one of its models, with the window that it would be loaded with."""
+        """
+        Return what Ollama tells of one of its models. Its window is that of the loaded model, else the one
+        that its Modelfile sets, else None: only a loaded model tells what the server was started with.
+        """
         answer = self._look_up(self._root, "/api/show", body={"model": name})
         facts = _read_object(answer) if answer.status_code == 200 else {}
         details = _mapping(facts.get("model_info"))
         trained = next((_count(details[key]) for key in details if key.endswith(".context_length")), None)
         capabilities = facts.get("capabilities")
         abilities = capabilities if isinstance(capabilities, list) else ["completion"]
-        window = self.find_ollama_window(name) or _read_parameter(facts, "num_ctx") or _OLLAMA_WINDOW_TOKENS
-        offer = self._offer("ollama", name, n_ctx=min(window, trained or window), n_ctx_trained=trained)
+        window = self.find_ollama_window(name) or _read_parameter(facts, "num_ctx")
+        if window is not None and trained is not None:
+            window = min(window, trained)
+        offer = self._offer("ollama", name, n_ctx=window, n_ctx_trained=trained)
         return _with_abilities(offer, abilities)
 
     def find_ollama_window(self, name: str) -> int | None:
@@ -153,13 +158,18 @@ class ModelDirectory:
         windows = (_count(entry.get("context_length")) for entry in running if entry.get("name") == name)
         return next(windows, None)
 
+    def count_parameters(self, offer: OfferedModel) -> int | None:
+        """Return how many parameters a model has; None if its server does not tell, as some do."""
+        if offer.backend == "ollama":
+            facts = self._find(self._root, "/api/show", body={"model": offer.model})
+            return _positive(_mapping(facts.get("model_info")).get("general.parameter_count"))
+        entries = _mappings(self._find(self._url, "/models").get("data"))
+        metas = (_mapping(entry.get("meta")) for entry in entries if entry.get("id") == offer.model)
+        return next((_positive(meta.get("n_params")) for meta in metas), None)
+
     def _list_entries(self) -> dict[str, Mapping[str, Any]]:
         answer = self._look_up(self._url, "/models")
-        if answer.status_code in (401, 403):
-            fix = "export the key, and name the variable: --api-key-env NAME"
-            raise UsageError(
-                f"the server wants a key ({self._servers.words_of(answer)})", where=self._url, fix=fix
-            )
+        self._check_key(answer)
         data = _read_object(answer).get("data")
         if answer.status_code != 200 or not isinstance(data, list):
             raise self._refused(answer, "an OpenAI-compatible server")
@@ -170,6 +180,18 @@ class ModelDirectory:
                 message, where=self._url, fix="load a model there, and give the command again"
             )
         return entries
+
+    def _check_key(self, answer: httpx.Response) -> None:
+        """Raises UsageError for an answer that asks for a key, or for another one."""
+        if answer.status_code not in _KEY_STATUSES:
+            return
+        message = "the server wants a key"
+        fix = "export the key, and name the variable: --api-key-env NAME"
+        if self._has_key:
+            message = "the server refuses the key"
+            fix = "export the server's own key in the variable that --api-key-env names"
+        words = self._servers.words_of(answer)
+        raise UsageError(f"{message} ({words})", where=self._url, fix=fix)
 
     def _refused(self, answer: httpx.Response, what: str) -> Problem:
         said = self._servers.words_of(answer)
@@ -211,10 +233,19 @@ class ModelDirectory:
             message = f"nobody answers as a model server there: {exc.words}"
             raise ModelAwayError(message, where=self._url, fix=self._start) from exc
 
-    def _find(self, base: str, path: str) -> Mapping[str, Any]:
-        """Return a JSON object that some servers have at an address; empty if this one has none."""
+    def _find(
+        self, base: str, path: str, *, body: Mapping[str, Any] | None = None, wants_key: bool = False
+    ) -> Mapping[str, Any]:
+        """
+        Return a JSON object that some servers have at an address; empty if this one has none.
+
+        Raises:
+            UsageError: The server has it only for another key, and *wants_key* says that this counts.
+        """
         with suppress(ModelAwayError):
-            answer = self._look_up(base, path)
+            answer = self._look_up(base, path, body=body)
+            if wants_key:
+                self._check_key(answer)
             if answer.status_code == 200:
                 return _read_object(answer)
         return {}
@@ -238,6 +269,11 @@ class ModelDirectory:
             parallel=parallel,
             is_encoder=is_encoder,
         )
+
+
+def _is_llama_server(listed_models: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Say whether a list of models is llama-server's, which is open to whoever has no key for the rest."""
+    return any(entry.get("owned_by") == "llamacpp" for entry in listed_models.values())
 
 
 def _with_abilities(offer: OfferedModel, abilities: Sequence[object]) -> OfferedModel:
@@ -270,6 +306,9 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
 
 def _count(value: object) -> int | None:
     """Return a number of tokens or slots that a server tells; None if it is none."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_WINDOW_TOKENS:
-        return value
-    return None
+    count = _positive(value)
+    return None if count is None or count > _MAX_WINDOW_TOKENS else count
+
+
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

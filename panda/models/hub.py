@@ -116,7 +116,7 @@ class Hub:
             progress(
                 f"downloading {Path(hub_file.name).name} (MB)", hub_file.size_bytes // _MEGABYTE
             ) as advance,
-            _translated(self, hub_file.repository, hub_file.name),
+            _translated(self, hub_file.repository, hub_file.name, stream=stream),
         ):
             http_get(
                 facts.location,
@@ -184,8 +184,8 @@ def _check_room(hub_file: HubFile, directory: Path) -> None:
 
 
 @contextmanager
-def _translated(hub: Hub, repository: str, name: str) -> Iterator[None]:
-    """Raise what the hub's client raises as problems that say what to do."""
+def _translated(hub: Hub, repository: str, name: str, *, stream: BinaryIO | None = None) -> Iterator[None]:
+    """Raise what the hub's client raises as problems that say what to do; *stream* has what has come."""
     from httpx2 import HTTPError
     from huggingface_hub.errors import (
         EntryNotFoundError,
@@ -197,7 +197,6 @@ def _translated(hub: Hub, repository: str, name: str) -> Iterator[None]:
     )
 
     where = f"{hub.address}/{repository}"
-    again = "give the same command again: what has come is kept"
     try:
         yield
     except GatedRepoError as exc:
@@ -207,7 +206,7 @@ def _translated(hub: Hub, repository: str, name: str) -> Iterator[None]:
         fix = "check how it is spelt; for a private one export HF_TOKEN"
         raise NotFoundError(f"the hub has no repository {repository}", where, fix=fix) from exc
     except LocalEntryNotFoundError as exc:
-        raise TryAgainError("the hub does not answer", where, fix=again) from exc
+        raise TryAgainError("the hub does not answer", where, fix=_again(stream)) from exc
     except (EntryNotFoundError, RevisionNotFoundError) as exc:
         fix = "check how it is spelt, on the page of the repository"
         raise NotFoundError(f"the repository has no file {name}", where, fix=fix) from exc
@@ -216,11 +215,18 @@ def _translated(hub: Hub, repository: str, name: str) -> Iterator[None]:
         if status in (401, 403):
             fix = "export HF_TOKEN with a token that may read it"
             raise NotFoundError(f"the hub refuses it (HTTP {status})", where, fix=fix) from exc
-        raise TryAgainError(f"the hub fails (HTTP {status})", where, fix=again) from exc
+        raise TryAgainError(f"the hub fails (HTTP {status})", where, fix=_again(stream)) from exc
     except HTTPError as exc:
-        raise TryAgainError(f"the hub does not answer: {str(exc)[:200]}", where, fix=again) from exc
+        raise TryAgainError(f"the hub does not answer: {str(exc)[:200]}", where, fix=_again(stream)) from exc
     except OSError as exc:
-        raise _of_disk(exc, where, again) from exc
+        raise _of_disk(exc, where, _again(stream)) from exc
+
+
+def _again(stream: BinaryIO | None) -> str:
+    """Return what to do where a hub fails, before or after bytes of a file have come."""
+    if stream is not None and stream.tell() > 0:
+        return "give the same command again: what has come is kept"
+    return "check the network and HF_ENDPOINT, then give the same command again"
 
 
 def _of_disk(disk_error: OSError, where: str, again: str) -> Problem:

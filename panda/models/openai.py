@@ -124,7 +124,12 @@ class OpenAiModel:
         self._tells_logprobs = dict.fromkeys(self.dialects)
 
     def check_window(self) -> None:
-        """Raise ModelFileError if a server tells a smaller window than n_ctx; one that tells none passes."""
+        """
+        Raise ModelFileError if a server tells a smaller window than models.yaml has as n_ctx; one that tells
+        none passes.
+        """
+        if self._spec.n_ctx is None:
+            return
         for url in self._servers.urls:
             try:
                 tokens = self._find_window(url, is_ollama=False)
@@ -380,7 +385,10 @@ class OpenAiModel:
             return ModelFileError(f"{who} refuses the key ({said})", f"{where}.api_key_env", fix=fix)
         if answer.status_code in (404, 405):
             message = f"{who} does not know the URL or the model {self._spec.model!r} ({said})"
-            return ModelFileError(message, where, fix="correct location or model in models.yaml")
+            fix = "correct location or model in models.yaml"
+            if self._spec.backend == "ollama":
+                fix = f"ollama pull {self._spec.model}, or {fix}"
+            return ModelFileError(message, where, fix=fix)
         setting = self._find_setting(answer)
         if setting is not None:
             return ModelFileError(f"{who} refuses {setting[0]} ({said})", where, fix=setting[1])

@@ -60,7 +60,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 FailureKind = Literal["away", "busy", "failing"]
 """Nobody listens there; it has too much to do; or it answers with an error, too late, or not to the end."""
-_START = "start the server, or correct location in models.yaml; then run the command again"
+_START = (
+    "start the server, or correct location in models.yaml, and run the command again; "
+    "panda turn -m offline answers without a model"
+)
 _WAIT = "run the command again once it has less to do, or name more servers"
 _MEND = "see the server's log; if it lacks memory, give it a smaller model, context or number of slots"
 _TOLD: Mapping[FailureKind, tuple[str, str, str]] = {

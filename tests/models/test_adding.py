@@ -1,5 +1,9 @@
 """`panda models add`: a model of a server or a file becomes an entry of models.yaml."""
 
+import http.server
+import json
+import re
+import threading
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -8,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.api import Ended, Panda, on_terminal
-from tests.loopback import OLLAMA, Server, reply
+from tests.loopback import OLLAMA, Answer, Server, reply
 
 GOOD = '{"colour": "blue"}'
-LLAMA_SERVER = {
+LLAMA_SERVER: dict[str, Any] = {
     "/v1/models": {"data": [{"id": "Qwen3-8B.gguf", "owned_by": "llamacpp", "meta": {"n_ctx_train": 40960}}]},
     "/props": {"default_generation_settings": {"n_ctx": 16384}, "total_slots": 4},
 }
@@ -253,14 +257,72 @@ def test_a_model_of_ollama_is_added_by_its_name(panda: Panda, ollama: Server) ->
     assert models_of(panda)["qwen3-4b"]["layers"] == ["REFLEX", "NERVES", "MIND", "VOICE"]
 
 
-def test_ollamas_usual_window_is_too_small_and_told(panda: Panda, ollama: Server) -> None:
-    """A window in which no turn could begin is refused, with how to start Ollama."""
+def load_with(ollama: Server, n_ctx: int | None) -> None:
+    """Have Ollama load phi, with that window, when it is first asked for a reply; None tells no window."""
     ollama.pages["/api/ps"] = {"models": []}
-    ended = add(panda, "ollama:phi", OLLAMA_HOST=host_of(ollama))
-    assert (ended.code, ended.error["type"]) == (3, "CheckError")
-    assert ended.error["message"].startswith("the window of phi has 4,096 tokens")
-    assert "OLLAMA_CONTEXT_LENGTH=16384 ollama serve" in ended.error["fix"]
+
+    def answer(body: dict[str, Any]) -> tuple[int, bytes]:
+        ollama.pages["/api/ps"] = {"models": [{"name": "phi:latest", "context_length": n_ctx}]}
+        return think(body)
+
+    ollama.answer = answer
+
+
+@pytest.mark.parametrize("words", [(), ("--n-ctx", "16384")])
+def test_the_window_of_ollama_is_known_once_the_model_is_loaded(
+    panda: Panda, ollama: Server, words: tuple[str, ...]
+) -> None:
+    """Before that none is told; the trial loads it, and its window is told and written."""
+    load_with(ollama, 16_384)
+    ended = panda("models", "add", "ollama:phi", "--yes", *words, OLLAMA_HOST=host_of(ollama))
+    assert ended.code == 0, ended.err
+    assert "phi:latest, window not known until the model is loaded" in ended.err
+    assert "it thinks, window 16,384 tokens" in ended.err
+    assert "4,096" not in ended.err
+    assert models_of(panda)["phi"]["n_ctx"] == 16_384
+
+
+def test_a_window_larger_than_ollamas_is_refused_after_the_trial(panda: Panda, ollama: Server) -> None:
+    """The window that counts is the one that the model is loaded with."""
+    load_with(ollama, 8_192)
+    ended = add(panda, "ollama:phi", "--n-ctx", "16384", OLLAMA_HOST=host_of(ollama))
+    assert (ended.code, ended.error["where"]) == (2, "--n-ctx")
+    assert ended.error["message"] == "the server's window is 8,192 tokens, less than 16,384"
     assert not (panda.home / "models.yaml").exists()
+
+
+def test_an_ollama_that_never_tells_its_window_is_given_one(panda: Panda, ollama: Server) -> None:
+    """Versions that tell none, loaded or not, need --n-ctx."""
+    load_with(ollama, None)
+    ended = add(panda, "ollama:phi", OLLAMA_HOST=host_of(ollama))
+    assert (ended.code, ended.error["where"]) == (2, "--n-ctx")
+    data = added(panda, "ollama:phi", "--n-ctx", "16384", OLLAMA_HOST=host_of(ollama))
+    assert data["entry"]["n_ctx"] == 16_384
+
+
+@pytest.mark.parametrize("n_ctx", [2_048, 4_096])
+def test_ollamas_usual_window_is_too_small_and_told(panda: Panda, ollama: Server, n_ctx: int) -> None:
+    """A window in which no turn could begin is refused, with how to start Ollama."""
+    load_with(ollama, n_ctx)
+    ended = add(panda, "ollama:phi", OLLAMA_HOST=host_of(ollama))
+    assert (ended.code, ended.error["type"]) == (4, "LimitError")
+    assert ended.error["message"].startswith(f"the window of phi has {n_ctx:,} tokens")
+    for way in ("OLLAMA_CONTEXT_LENGTH=16384 ollama serve", "systemctl edit ollama", "PARAMETER num_ctx"):
+        assert way in ended.error["fix"]
+    assert not (panda.home / "models.yaml").exists()
+
+
+@pytest.mark.parametrize("reply_as", [write_reply, think])
+def test_a_window_smaller_than_the_servers_may_be_left_out(
+    panda: Panda, server: Server, reply_as: Answer
+) -> None:
+    """The fix is about --n-ctx where the server has enough, and the number in it is accepted."""
+    server.answer = reply_as
+    ended = add(panda, server.url, "--n-ctx", "2000")
+    assert (ended.code, ended.error["type"]) == (4, "LimitError")
+    assert ended.error["fix"].startswith("leave --n-ctx out, or give ")
+    enough = re.findall(r"give (\d+) or more", ended.error["fix"])[0]
+    assert added(panda, server.url, "--n-ctx", enough)["entry"]["n_ctx"] == int(enough)
 
 
 def test_a_model_that_ollama_lacks_is_named_with_the_command(panda: Panda, ollama: Server) -> None:
@@ -342,6 +404,74 @@ def test_the_key_is_taken_from_a_variable(panda: Panda, server: Server) -> None:
     assert "k-123" not in text
     ended = add(panda, server.url, "--api-key-env", "OTHER_KEY")
     assert (ended.code, ended.error["where"]) == (2, "--api-key-env")
+
+
+@pytest.mark.parametrize(
+    ("source", "fix"),
+    [
+        (
+            "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf?download=true",
+            "give it as hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf",
+        ),
+        ("https://huggingface.co/ann/tiny/blob/main/q4/small.gguf", "give it as hf:ann/tiny/q4/small.gguf"),
+        ("hf.co/ann/tiny/small.gguf", "give it as hf:ann/tiny/small.gguf"),
+        ("hf.co/ann/tiny:Q4_K_M", "give it as hf:ann/tiny/FILE.gguf"),
+        ("https://huggingface.co/ann/tiny/tree/main", "give it as hf:ann/tiny/FILE.gguf"),
+        ("localhost:8080", "did you mean http://localhost:8080?"),
+        ("127.0.0.1:8080/v1", "did you mean http://127.0.0.1:8080/v1?"),
+        ("qwen3:4b", "did you mean ollama:qwen3:4b?"),
+        ("ann/qwen3:latest", "did you mean ollama:ann/qwen3:latest?"),
+        ("qwen3", "use ollama:MODEL, "),
+        ("ollama:", "name one that `ollama list` shows, as in ollama:qwen3:4b"),
+    ],
+)
+def test_what_a_wrong_source_means_is_told(panda: Panda, source: str, fix: str) -> None:
+    """An address or name without its beginning, and a page of a hub, are told as they are to be given."""
+    ended = add(panda, source)
+    assert (ended.code, ended.error["type"], ended.error["where"]) == (2, "UsageError", "SOURCE")
+    assert ended.error["fix"].startswith(fix)
+
+
+class KeyedServer(http.server.BaseHTTPRequestHandler):
+    """A llama-server with a key: its list of models is open, and all else wants the key."""
+
+    def do_GET(self) -> None:
+        is_allowed = self.path == "/v1/models" or self.headers["Authorization"] == "Bearer right"
+        page: object = {"error": {"message": "Invalid API Key"}}
+        if is_allowed:
+            page = LLAMA_SERVER[self.path]
+        data = json.dumps(page).encode()
+        self.send_response(200 if is_allowed else 401)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "fix"),
+    [
+        ((), "the server wants a key (HTTP 401: Invalid API Key)", "--api-key-env NAME"),
+        (("--api-key-env", "KEY"), "the server refuses the key (HTTP 401", "that --api-key-env names"),
+        (("--n-ctx", "16384"), "the server wants a key", "--api-key-env NAME"),
+    ],
+)
+def test_a_server_whose_list_alone_is_open_wants_its_key(
+    panda: Panda, words: tuple[str, ...], message: str, fix: str
+) -> None:
+    """llama-server lists its models to anyone; that its window is closed says that a key is missing."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), KeyedServer) as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,)).start()
+        url = f"http://127.0.0.1:{running.server_port}"
+        ended = add(panda, url, *words, KEY="wrong")
+        allowed = add(panda, url, "--model=other", "--api-key-env=KEY", KEY="right")
+        running.shutdown()
+    assert (ended.code, ended.error["type"]) == (2, "UsageError")
+    assert message in ended.error["message"]
+    assert fix in ended.error["fix"]
+    assert allowed.error["message"] == "the server has no model 'other'"
 
 
 @pytest.mark.parametrize(
@@ -428,8 +558,34 @@ def test_a_model_file_is_added_by_its_path(panda: Panda, gguf: Path) -> None:
     assert ended.data["source"]["architecture"] == "llama"
     assert ended.data["trial"]["tokens_per_second"] > 0
     assert models_of(panda)["small-q4"]["error"] is None
+    assert SMALL in ended.err
     again = panda("models", "add", str(place), "--yes")
     assert "nothing to add" in again.err
+
+
+SMALL = "is a small model, and those write little sense: with --layer VOICE the other steps stay offline"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_small"), [(596_000_000, True), (4_000_000_000, False), (None, False)]
+)
+@pytest.mark.parametrize("kind", ["llama-server", "Ollama"])
+def test_a_small_model_of_all_layers_is_a_warning(
+    panda: Panda, server: Server, kind: str, parameters: int | None, is_small: bool
+) -> None:
+    """One that gets VOICE alone is none, and neither is one whose server does not tell its size."""
+    words = [server.url]
+    (entry,) = LLAMA_SERVER["/v1/models"]["data"]
+    server.pages["/v1/models"] = {"data": [{**entry, "meta": {"n_params": parameters}}]}
+    if kind == "Ollama":
+        details = {"general.parameter_count": parameters}
+        server.pages = {**OLLAMA, "/api/show": {"model_info": details}}
+        words = ["ollama:qwen3:4b"]
+    host = host_of(server)
+    voice = panda("models", "add", *words, "--layer=VOICE", "--dry-run", OLLAMA_HOST=host)
+    ended = panda("models", "add", *words, "--yes", OLLAMA_HOST=host)
+    assert (voice.code, ended.code) == (0, 0), ended.err
+    assert (SMALL in voice.err, SMALL in ended.err) == (False, is_small)
 
 
 def test_an_encoder_file_serves_no_layer(panda: Panda) -> None:
@@ -437,6 +593,8 @@ def test_an_encoder_file_serves_no_layer(panda: Panda) -> None:
     encoder = Path(__file__).parent.parent.parent / "encoder" / "all-minilm-l6-v2-q8_0.gguf"
     ended = add(panda, str(encoder))
     assert (ended.code, "is an encoder" in ended.error["message"]) == (2, True)
+    assert "panda models add --help" in ended.error["fix"]
+    assert "name it for the key encoder" in panda("models", "add", "--help").out
 
 
 def test_names_of_a_server_reach_the_terminal_as_text(panda: Panda, server: Server) -> None:

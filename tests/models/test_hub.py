@@ -154,10 +154,11 @@ def test_a_hub_that_is_away_may_be_tried_again(panda: Panda) -> None:
     """Nobody answers there: 75."""
     ended = add(panda, "--json", HF_ENDPOINT="http://127.0.0.1:9")
     assert (ended.code, ended.error["type"]) == (75, "TryAgainError")
+    assert ended.error["fix"].startswith("check the network and HF_ENDPOINT")
 
 
 def test_without_the_extra_the_command_to_install_it_is_told(panda: Panda) -> None:
-    """Where the client of the hub is not installed, the error says what to install."""
+    """The error says what to install where the client of the hub is not."""
     hide = "import sys; sys.modules['huggingface_hub'] = None\nfrom panda.cli.main import main; main()"
     panda.program = (sys.executable, "-c", hide)
     ended = panda.process("models", "add", SOURCE, "--yes")

@@ -367,6 +367,27 @@ def with_usage(**usage: Any) -> Callable[[dict[str, Any]], Any]:
     return answer
 
 
+def test_a_model_that_ollama_lacks_is_told_with_the_command_to_get_it(ann: ScriptedPanda) -> None:
+    """An entry of the backend ollama names what Ollama can pull."""
+    path = ann.home / "models.yaml"
+    text = path.read_text(encoding="utf-8").replace("backend: openai", "backend: ollama")
+    path.write_text(text, encoding="utf-8")
+    ann.server.answer = lambda _: (404, error_of("model 'scripted' not found"))
+    turn = ann.turn()
+    assert turn.code == 2
+    assert turn.error["fix"].startswith("ollama pull scripted, or correct ")
+
+
+@pytest.mark.asks_for("shop.example")
+def test_a_turn_without_its_server_is_told_the_way_without_a_model(ann: ScriptedPanda) -> None:
+    """The error names the option, and with it the same question is answered."""
+    ann.server.die()
+    turn = ann.turn()
+    assert turn.code == 75
+    assert "panda turn -m offline answers without a model" in turn.error["fix"]
+    assert ann.turn(PRICE_QUESTION, "-m", "offline").code == 0
+
+
 def test_a_prompt_that_the_server_cut_halts_the_turn(ann: ScriptedPanda) -> None:
     """A server that counts far fewer tokens than were sent has cut the prompt: both numbers, and no retry."""
     ann.server.answer = with_usage(prompt_tokens=150, completion_tokens=20)
