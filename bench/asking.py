@@ -188,6 +188,8 @@ def misses(case: Mapping[str, Any], answer: Answer, replies: Sequence[Answer] = 
     []
     >>> misses({"or": [["Brandl"], ["0172"]]}, Answer("approved", True, "Ring Brandl"))
     []
+    >>> misses({"all": ["tenner"], "or": [["£10"]]}, Answer("approved", True, "Now a tenner"))
+    []
     >>> misses({"none": True, "not": ["61"]}, Answer("approved", False, "Your pulse was 61."))
     ["holds '61'"]
     >>> misses({"quiet": True}, Answer("approved", True, "You are welcome.", cited=2))
@@ -224,10 +226,10 @@ def misses(case: Mapping[str, Any], answer: Answer, replies: Sequence[Answer] = 
         wanted = [case["labels"][order[case["nth"] - 1]]]
         unwanted = [text for text in case["labels"].values() if text not in wanted]
     wrong = told + ([] if answer.answered else ["not answered"])
-    ways = case.get("or", ())
+    ways = [way for way in (wanted, *case.get("or", ())) if way]
     if ways and not any(all(holds(answer.text, part) for part in way) for way in ways):
-        wrong.append(f"holds none of {ways!r}")
-    wrong += [f"does not hold {part!r}" for part in wanted if not holds(answer.text, part)]
+        lacking = [f"does not hold {part!r}" for part in wanted if not holds(answer.text, part)]
+        wrong += [f"holds none of {case['or']!r}"] if "or" in case else lacking
     return wrong + [f"holds {part!r}" for part in unwanted if holds(answer.text, part)]
 
 
