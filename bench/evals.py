@@ -1,5 +1,5 @@
 """
-How right replies are on the half of the cases that no head was trained on: `python -m bench.evals [FILE]`.
+How right replies are on the half of the cases that no classifier has seen: `python -m bench.evals [FILE]`.
 
 This half is read once a release, not while something is tuned. Asks all of it with `panda eval`, or takes the
 numbers that `panda eval --write FILE` kept, and ends with 3 if a kind is below its floor in floors.json. The

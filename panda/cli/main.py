@@ -128,7 +128,11 @@ COMMANDS = (
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models add", "panda.cli.models_add:add", "Add a model of a server or a file, and give it layers."),
     Entry("models migrate", "panda.cli.models:migrate", "Rewrite a models.yaml of an earlier version."),
-    Entry("models check", "panda.cli.models:check", "Use each model once: is it there, how fast, does it give JSON."),
+    Entry(
+        "models check",
+        "panda.cli.models:check",
+        "Use each model once: whether it is there, its speed, its JSON.",
+    ),
 )
 
 GROUP_HELP = {

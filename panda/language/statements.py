@@ -11,9 +11,14 @@ from panda.language.reading import Change, Clause, Mood, Statement
 from panda.language.text import is_question, plain_signs, split_sentences
 from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
 
-SURE, _MAYBE, _APART = 0.82, 0.3, 0.6
-"""How probable it must be that a clause tells for it to be kept, or where it gives a key; how probable each
-mood is of two clauses that are told apart."""
+SURE = 0.82
+"""How probable it must be that a clause tells for it to be kept and nothing else."""
+_MAY_TELL = 0.25
+"""From which on a message that rather asks is kept as well, if it corrects something."""
+_MAYBE = 0.3
+"""How probable it must be that a clause tells where it gives a key."""
+_APART = 0.6
+"""How probable each mood is of two clauses that are told apart."""
 _SENTENCE_CHARS, _WORD_CHARS, _MOST_JOINTS, _LEAST_WORDS = 400, 24, 12, 3
 _JOINT = lazy_pattern(
     r"(?P<mark>[,;:–—…]|\s-)?\s+"
@@ -48,10 +53,15 @@ def _joints(sentence: str) -> Iterator[_Joint]:
         left = sentence[: match.start()].strip()
         right = sentence[match.start("next") :]
         begins &= min(len(left.split()), len(right.split())) >= _LEAST_WORDS
-        if len(left.split()) > 1 and (is_marked or begins):  # "no, the vet is Tom" is one
+        if not _is_opening(left) and (is_marked or begins):
             is_new = (match["joins"] or "").strip(" ,").lower() not in ("", "and", "but")
             is_loose = bool(match["mark"] or match["so"]) and not match["joins"]
             yield _Joint(left, right, is_new, is_loose, not is_marked)
+
+
+def _is_opening(text: str) -> bool:
+    """Return whether a text only opens what stands behind it, as "oops no", or any one word, does."""
+    return len(text.split()) < 2 or is_talk(_AFRESH.sub("", plain_signs(text)))
 
 
 def typed_sentences(text: str) -> Iterator[str]:
@@ -92,18 +102,23 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
 
     for sentence in typed_sentences(query):
         own = moods.get(sentence, {"asks": 1.0})
-        joints = (one for one in _joints(sentence) if one.left in moods and one.right in moods)
+        joints = [one for one in _joints(sentence) if one.left in moods and one.right in moods]
         best = max((one for one in joints if _is_apart(one, moods)), key=surest, default=None)
         if best and own.get("tells", 0.0) >= max(SURE, surest(best)):  # its parts are less sure than it is
             best = None
+        if best is None and max(own.values()) < SURE:  # its parts are surer of what they do than it is
+            own = next((told for told in (_told_by_parts(one, moods) for one in joints) if told), own)
         for text in (best.left, best.right) if best else (sentence,):
-            mood, sure = best_mood(moods.get(text, own)), moods.get(text, own).get("tells", 0.0)
+            read = moods.get(text, own) if best else own
+            mood, sure = best_mood(read), read.get("tells", 0.0)
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
                 mood, sure, is_own = "tells", 1.0, True
             is_sure = sure >= SURE
             may_be_kept = is_sure or len(text.split()) >= _LEAST_WORDS
-            if mood == "tells" and is_own and may_tell and may_be_kept and not is_question(text):
+            corrects = text == query.strip() and says_otherwise(text)
+            tells = mood == "tells" or (mood == "asks" and sure >= _MAY_TELL and corrects)
+            if tells and is_own and may_tell and may_be_kept and not is_question(text):
                 kept.append(text)
                 if not is_sure:  # it may ask: it is looked for as well
                     mood = "asks"
@@ -133,8 +148,17 @@ def best_mood(scores: Mapping[Mood, float]) -> Mood:
 def _is_apart(joint: _Joint, moods: Moods) -> bool:
     left, right = best_mood(moods[joint.left]), best_mood(moods[joint.right])
     is_clear = min(moods[joint.left][left], moods[joint.right][right]) >= _APART
-    is_short = left == "tells" and len(joint.right.split()) < _LEAST_WORDS  # "or not", "isn't it"
+    least = _LEAST_WORDS if left == "tells" else 2  # "or not", "isn't it"
+    is_short = len(joint.right.split()) < least
     return is_clear and left != right and not is_short and (left == "tells" or not joint.is_bare)
+
+
+def _told_by_parts(joint: _Joint, moods: Moods) -> dict[Mood, float]:
+    """Return how surely both sides of a joint tell; {} if one rather does something else."""
+    sides = [moods[joint.left], moods[joint.right]]
+    if any(best_mood(side) != "tells" for side in sides):
+        return {}
+    return {"tells": min(side["tells"] for side in sides)}
 
 
 def says_otherwise(text: str) -> bool:

@@ -1,1 +1,1 @@
-"""Replies of the program itself, without a language model: by an encoder, small trained heads, and words."""
+"""Replies of the program itself, without a language model: by an encoder, small classifiers, and words."""

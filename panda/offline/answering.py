@@ -2,40 +2,62 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
+import msgspec
 import numpy as np
 
 from panda.language.words import FUNCTION_WORDS, split_terms
-from panda.offline.heads import HEADS, Encode, Head, Vectors, cosines
+from panda.offline.encoded_texts import CLASSIFIERS, Encode, Vectors, cosines
 
-ANSWERED = "answered"  # the class of the head that says that the closest line answers
 Words = Sequence[tuple[str, Vectors]]
 """The words of a text, each with its vector in its place."""
 
 _BEHIND = 20.0  # what closeness is multiplied by, by which one of several lines is the right one in folds
 _MOST_LACKING = 4  # so many words at most count as lacking
 _NONE_LACKING = 0.75  # what counts as the partners' cosine where a line has all words of a query
-_SCALE = 5.0  # what a cosine is multiplied by, so that one strength of regularisation suits all values
 _MOST_READ = 5  # so many lines, the nearest in meaning, are read word by word
 
 
+class AnswerWeights(msgspec.Struct, frozen=True):
+    """classifiers/answer.json: a logistic regression."""
+
+    encoder: str
+    """Digest of the encoder whose vectors the values are from."""
+    bias: float
+    cosine: float
+    partners: float
+    lacking: float
+    rest: float
+
+
+@cache
+def load_weights() -> AnswerWeights:
+    return msgspec.json.decode((CLASSIFIERS / "answer.json").read_bytes(), type=AnswerWeights)
+
+
 def answer_probabilities(
-    head: Head, question: str, lines: Sequence[str], encode: Encode, words_of: Callable[[str], Words]
+    weights: AnswerWeights,
+    question: str,
+    lines: Sequence[str],
+    encode: Encode,
+    words_of: Callable[[str], Words],
 ) -> list[float]:
     """
-    Return the probability of each line that it answers. The closest has what the head gives for it, each
+    Return the probability of each line that it answers. The closest has what the weights give for it, each
     other the less the further behind that it is.
     """
     closeness, values = read_lines(question, lines, encode, words_of)
-    logprob = head.logprobs(values)[ANSWERED]
-    return [math.exp(logprob - _BEHIND * (max(closeness) - near)) for near in closeness]
+    total = weights.bias + math.fsum(getattr(weights, name) * value for name, value in values.items())
+    probability = 1 / (1 + math.exp(-total))
+    return [probability * math.exp(-_BEHIND * (max(closeness) - near)) for near in closeness]
 
 
 def read_lines(
     question: str, lines: Sequence[str], encode: Encode, words_of: Callable[[str], Words]
-) -> tuple[list[float], list[float]]:
+) -> tuple[list[float], dict[str, float]]:
     """
-    Return how close each line is to the question, and what the head reads of the closest.
+    Return how close each line is to the question, and what describes the closest.
 
     A line is as close as the mean of its cosine with the question, and of the cosine of each of the
     question's words with the nearest word of the line, each word as the encoder reads it in its place. Lines
@@ -47,8 +69,7 @@ def read_lines(
     least = min(nearest.values())
     closeness = [(near + nearest.get(place, least)) / 2 for place, near in enumerate(nearness)]
     best = closeness.index(max(closeness))
-    values = {"cosine": nearness[best], **describe_line(asked, words_of(lines[best]))}
-    return closeness, [_SCALE * values[name] for name in HEADS["answer"]]
+    return closeness, {"cosine": nearness[best], **describe_line(asked, words_of(lines[best]))}
 
 
 def describe_line(asked: Words, said: Words) -> dict[str, float]:

@@ -12,10 +12,16 @@ _SURELY_UNCLEAR = 0.75
 
 
 def reflect(request: Request, models: OfflineModels) -> Mapping[str, Any]:
-    """Return CLARIFY with a question where the query is surely unclear, else PROCEED."""
+    """
+    Return CLARIFY with a question where the query is surely unclear, else PROCEED.
+
+    In a session that has turns, what a query leaves out may be what they were about: it is looked for.
+    """
     inputs = request.inputs_as(ReflectionInputs)
-    probabilities = models.classify("clear", request.asked, history=inputs.history)
-    unclear = probabilities.get("CLARIFY", 0.0 if content_stems(request.query) else 1.0)
+    if inputs.history:
+        return {"decision": "PROCEED", "question": ""}
+    probabilities = models.classify("clear", request.asked)
+    unclear = probabilities.get("unclear", 0.0 if content_stems(request.query) else 1.0)
     if unclear >= _SURELY_UNCLEAR:
         question = f"What do you mean by “{inputs.quoted}”? Please name the thing that it is about."
         return {"decision": "CLARIFY", "question": question}

@@ -20,21 +20,21 @@ from panda.offline import (
     researching,
     summary,
 )
-from panda.offline.heads import weights_digest
+from panda.offline.encoded_texts import weights_digest
 from panda.offline.offline_models import OfflineModels
 from panda.offline.support import SUPPORTED
 from panda.steps.request import Request
 
 _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
-    "phase0_query_analyzer": (query_analysis.analyse_query, 1),
-    "phase1_reflection": (clarity.reflect, 1),
+    "phase0_query_analyzer": (query_analysis.analyse_query, 2),
+    "phase1_reflection": (clarity.reflect, 2),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
     "phase2_2_synthesis": (gathering.quote_lines, 2),
     "phase2_5_context_validator": (context_verdict.validate_context, 3),
-    "phase3_planner": (planning.plan, 2),
-    "phase4_coordinator": (coordination.choose_call, 1),
-    "phase4_research_strategy": (researching.choose_strategy, 1),
+    "phase3_planner": (planning.plan, 3),
+    "phase4_coordinator": (coordination.choose_call, 2),
+    "phase4_research_strategy": (researching.choose_strategy, 2),
     "phase4_research_phrases": (researching.choose_phrases, 1),
     "phase4_source_quality": (researching.judge_sources, 1),
     "phase4_source_choice": (researching.choose_sources, 1),
@@ -45,7 +45,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase4_research_conflicts": (researching.find_conflicts, 1),
     "phase4_research_report": (researching.report, 1),
     "phase4_choose_action": (page_actions.choose_action, 1),
-    "phase4_memory_statement": (facts.judge_statement, 1),
+    "phase4_memory_statement": (facts.judge_statement, 2),
     "phase5_synthesizer": (quoting.quote_answer, 3),
     "memory_reflect": (facts.choose_facts, 1),
     "phase7_summarizer": (summary.summarise, 1),
@@ -61,7 +61,7 @@ class OfflineReply:
     values: Mapping[str, Any]  # properties that the contract of the step knows
     behaviour: int  # version of what the step decides
     inputs: str  # hex sha256 of the request
-    weights: str  # hex sha256 of all heads
+    weights: str  # hex sha256 of all classifiers
 
 
 def reply_offline(step: str, request: Request, models: OfflineModels) -> OfflineReply:

@@ -13,9 +13,9 @@ _SURELY_PASSING = 0.62
 
 def judge_statement(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return whether a statement is meant to last."""
-    by_head = models.classify("lasting", request.asked)
-    if by_head:
-        return {"lasts": best(by_head)}
+    by_classifier = models.classify("lasting", request.asked)
+    if by_classifier:
+        return {"lasts": best(by_classifier)}
     by_examples = models.classify_by_examples("lasting", request.asked)
     return {"lasts": "passing" if by_examples["passing"] >= _SURELY_PASSING else "lasting"}
 

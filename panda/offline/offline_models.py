@@ -1,4 +1,4 @@
-"""What offline replies compare texts with: the encoder and the heads trained on it; without one, words."""
+"""What offline replies compare texts with: the encoder and its classifiers; without one, words."""
 
 import math
 import re
@@ -10,17 +10,9 @@ import numpy as np
 
 from panda.language.text import PAGE_ADDRESS
 from panda.models.contract import Encoder
-from panda.offline.answering import Words, answer_probabilities
-from panda.offline.heads import (
-    HEADS,
-    Head,
-    Vectors,
-    cosines,
-    head_path,
-    load_head,
-    mark_phrases,
-    read_message,
-)
+from panda.models.text_classifier import load_classifier
+from panda.offline.answering import Words, answer_probabilities, load_weights
+from panda.offline.encoded_texts import CLASSIFIERS, Vectors, cosines
 from panda.retrieval.relevance import share_of_words
 from panda.steps.options import Option
 
@@ -49,7 +41,7 @@ def load_examples(name: str) -> Mapping[str, tuple[str, ...]]:
 
 
 class OfflineModels:
-    """The encoder with its heads; every text is encoded once."""
+    """The encoder with its classifiers; every text is encoded once."""
 
     def __init__(self, encoder: Encoder | None) -> None:
         self.encoder = encoder
@@ -68,25 +60,13 @@ class OfflineModels:
         pairs = zip(options, near, strict=True)
         return {option.id: value + prior * option.prior for option, value in pairs}
 
-    def classify(
-        self, head: str, text: str, *, history: Sequence[str] = (), lines: Sequence[str] = ()
-    ) -> dict[str, float]:
-        """
-        Return the probability of each class of a head; empty where there is no head for the encoder.
+    def classify(self, name: str, text: str) -> dict[str, float]:
+        """Return the probability of each class of a classifier; {} where there is none for the encoder."""
+        return load_classifier(CLASSIFIERS / f"{name}.json").classify(text, self.encoder)
 
-        Args:
-            history: What earlier turns are about, for a head that reads antecedents.
-            lines: What has been gathered, for a head that reads lines.
-        """
-        made = self._head(head)
-        if made is None:
-            return {}
-        values = read_message(HEADS[head], text, self._encode, history=history, lines=lines)
-        return softmax(made.logprobs(np.concatenate([values, mark_phrases(text, made.phrases)])))
-
-    def classify_message(self, head: str, text: str) -> dict[str, float]:
+    def classify_message(self, name: str, text: str) -> dict[str, float]:
         """Return as classify, with addresses of pages as "the page"."""
-        return self.classify(head, PAGE_ADDRESS.sub("the page", text))
+        return self.classify(name, PAGE_ADDRESS.sub("the page", text))
 
     def classify_by_examples(self, name: str, text: str, among: Sequence[str] = ()) -> dict[str, float]:
         """
@@ -108,16 +88,13 @@ class OfflineModels:
         )
 
     def answers(self, query: str, options: Sequence[Option]) -> dict[str, float] | None:
-        """Return the probability of each option that it answers; None without a head, or options."""
-        head = self._head("answer")
-        if head is None or not options:
+        """Return the probability of each option that it answers; None without its weights, or options."""
+        weights = load_weights()
+        if self.encoder is None or self.encoder.info.digest != weights.encoder or not options:
             return None
         lines = [option.near for option in options]
-        probabilities = answer_probabilities(head, query, lines, self._encode, self._words_of)
+        probabilities = answer_probabilities(weights, query, lines, self._encode, self._words_of)
         return {option.id: value for option, value in zip(options, probabilities, strict=True)}
-
-    def _head(self, name: str) -> Head | None:
-        return load_head(head_path(name, self.encoder.info.digest)) if self.encoder is not None else None
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
         assert self.encoder is not None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.offline.offline_models import OfflineModels
-from panda.offline.selecting import best, best_ids, highest_prior
+from panda.offline.selecting import best_ids, highest_prior
 from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
@@ -12,8 +12,9 @@ from panda.steps.request import Request
 LEAST_ANSWER = 0.26
 """Probability of the closest line from which it answers."""
 LEAST_NEAR = 0.33
-"""Closeness of a line from which it answers, where no head says more."""
+"""Closeness of a line from which it answers, where no encoder reads."""
 _SURELY_TELLS = 0.8
+_ORDERS = 0.5
 LEAST_PAGE = 0.25
 """How well a page fits by words from which on it is looked at."""
 _ENTRIES = ("web.fetch", "internet.navigate")  # tools that begin at an address
@@ -36,21 +37,20 @@ def plan(request: Request, models: OfflineModels) -> Mapping[str, Any]:
 
 
 def _needs_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bool:
-    """Return whether tools are used; what a rule decides comes first, the heads after it."""
+    """
+    Return whether tools are used: for what is ordered, and for what is asked and no line answers. What a rule
+    decides comes first.
+    """
     if inputs.is_told or inputs.is_answered():
         return False
     if inputs.wants_new or highest_prior(inputs.pages) >= LEAST_PAGE:
         return True
     if inputs.is_researched and inputs.is_enough():
         return False
-    if models.classify("mood", text).get("tells", 0.0) >= _SURELY_TELLS:
-        return False
-    evidence = inputs.evidence()
-    lines = [line.near for line in evidence]
-    route = models.classify("route", text, history=inputs.history, lines=lines)
-    if route:
-        return best(route) == "coordinator"
-    return not is_near(text, evidence, models)
+    moods = models.classify("mood", text)
+    if moods.get("orders", 0.0) >= _ORDERS:
+        return True
+    return moods.get("tells", 0.0) < _SURELY_TELLS and not may_answer(text, inputs.evidence(), models)
 
 
 def _needs_project_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bool:
@@ -58,7 +58,7 @@ def _needs_project_tools(text: str, inputs: PlanningInputs, models: OfflineModel
 
 
 def may_answer(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:
-    """Return whether one of some lines answers, by the head, or by closeness where there is none."""
+    """Return whether one of some lines answers, by what was fitted to the encoder, or by closeness."""
     probabilities = models.answers(text, lines)
     if probabilities is None:
         return is_near(text, lines, models)
@@ -82,7 +82,7 @@ def _tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str
 
 
 def tool_probabilities(text: str, offered: Sequence[str], models: OfflineModels) -> dict[str, float]:
-    """Return the probability of each offered tool that the head knows."""
+    """Return the probability of each offered tool that the classifier knows."""
     known = {name: value for name, value in models.classify("tool", text).items() if name in offered}
     total = sum(known.values())
     return {name: value / total for name, value in known.items()}

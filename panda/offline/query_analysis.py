@@ -17,6 +17,8 @@ from panda.steps.request import Request
 _MAX_CLAUSES = 24
 _REFERENCE_PRIOR = 0.5
 _SURELY_FORGETS = 0.7
+_RECAPS = 0.6
+"""Probability from which on a message wants to be told what was said."""
 
 
 def analyse_query(request: Request, models: OfflineModels) -> Mapping[str, Any]:
@@ -24,8 +26,8 @@ def analyse_query(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     inputs = request.inputs_as(QueryInputs)
     text = request.asked
 
-    def label(head: str) -> str:
-        return best(models.classify(head, text) or models.classify_by_examples(head, text))
+    def label(name: str) -> str:
+        return best(models.classify(name, text) or models.classify_by_examples(name, text))
 
     message = inputs.message
     target = _target(request, message, models)
@@ -57,20 +59,22 @@ def _target(request: Request, message: UserMessage, models: OfflineModels) -> st
 
 
 def read_signals(request: Request, models: OfflineModels) -> MessageSignals | None:
-    """Return what the heads that read a message say of it; None where there are none."""
+    """Return what the classifiers say of a message; None where there are none."""
     text = request.asked
     moods = models.classify("mood", text)
     if not moods:
         return None
     forgets = models.classify("forget", text)["forget"]
+    recap = models.classify("recap", text)["recap"]
+    talk = models.classify("talk", text)["talk"]
     clauses = clause_texts(request.query)[:_MAX_CLAUSES]
     of_clauses = {clause: models.classify_message("mood", clause) for clause in clauses}
     return MessageSignals(
         moods=moods,
         clauses=cast(Mapping[str, Mapping[Mood, float]], of_clauses),
         agreement=cast(Agreement, best(models.classify("agreement", text))),
-        is_recap=best(models.classify("recap", text)) == "recap",
-        is_talk=best(models.classify("talk", text)) == "talk",
+        is_recap=recap > max(_RECAPS, moods["tells"]),
+        is_talk=talk > max(0.5, recap),
         forgets=forgets if forgets >= _SURELY_FORGETS else 0.0,
     )
 

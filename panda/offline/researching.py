@@ -11,8 +11,8 @@ from panda.steps.request import Request
 def choose_strategy(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return what kind of research the query asks for."""
     text = request.asked
-    head = "research_kind"
-    return {"kind": best(models.classify(head, text) or models.classify_by_examples(head, text))}
+    name = "research_kind"
+    return {"kind": best(models.classify(name, text) or models.classify_by_examples(name, text))}
 
 
 def choose_phrases(request: Request, models: OfflineModels) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from panda.errors import Problem
 from panda.index.index import Index
 from panda.index.sources import IndexEntry
 from panda.index.tables import IndexView
+from panda.language.text import is_question
 from panda.language.words import phrases
 from panda.memory.confidence import MISSING, age_days
 from panda.memory.gathered import is_stale
@@ -178,7 +179,9 @@ def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str |
         wanted += [reference.node_id, *analysis.reference_nodes]
     elif previous and analysis.reference_resolution.status == "failed":
         wanted.append(previous)
-    if analysis.intent == "commerce" and (reading.mood == "orders" or reading.limits):
+    searches = analysis.query_type == "commerce_search" and not is_question(analysis.resolved_query)
+    buys = searches or reading.mood == "orders" or reading.limits
+    if analysis.intent == "commerce" and buys:
         keys = (node_id for node_id in offered if kind_of(node_id) is NodeKind.MEMORY)
         buying = phrases("topic_words.txt", "buying")
         wanted += [node_id for node_id in keys if buying.search(node_id.replace("_", " "))]

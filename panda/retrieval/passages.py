@@ -1,6 +1,6 @@
 """Passages: pieces of a node that can stand alone, and how close they are to a query. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -138,7 +138,7 @@ class PassageRanker:
         """Return whether a query is compared by meaning, and not by its words alone."""
         return self._encoder is not None and is_latin(query)
 
-    def read_operations(self, query: str) -> dict[Operation, float]:
+    def read_operations(self, query: str) -> Mapping[Operation, float]:
         """Return how probable it is that a query wants each operation on rows; {} where words alone count."""
         return read_operations(query, self._encoder) if self.reads(query) else {}
 

@@ -1,4 +1,4 @@
-"""What a message means beside its session: by rules, and by what heads say of its parts. Pure."""
+"""What a message means beside its session: by rules, and by what classifiers say of its parts. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ from panda.session.registry import (
 from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
-_SURELY = 0.5
+_SURELY = 0.9
 """Probability from which on a message asks or tells something, whatever else it sounds like."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
 """Of Latin, Chinese, Arabic, Greek, Armenian and Ethiopic; a Greek one is also typed as a semicolon."""
@@ -55,7 +55,7 @@ _ENDS = (".", "!", "?", ";", "")
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSignals:
-    """What heads say of a message."""
+    """What classifiers say of a message."""
 
     moods: Mapping[str, float]  # probability of each mood of the whole
     clauses: Mapping[str, Mapping[Mood, float]]  # the same of each text that may be a clause
@@ -309,7 +309,7 @@ def _is_only_talk(query: str, signals: MessageSignals | None) -> bool:
     Return whether a message is small talk and nothing else.
 
     One that has a question mark, a name, a number or a word of its own, or that surely asks or tells
-    something, is not, whatever the head says.
+    something, is not, whatever the classifier says.
     """
     if signals is None or not signals.is_talk or "?" in query:
         return False
@@ -329,7 +329,7 @@ def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], 
     if signals is not None:
         moods = {text: dict(moods_) for text, moods_ in signals.clauses.items()}
     for text in moods:
-        if text.endswith("?") and not is_english(text):  # the head has seen no other language
+        if text.endswith("?") and not is_english(text):  # the classifier has seen no other language
             moods = {**moods, text: {"asks": 1.0}}
     clauses, told = read_clauses(query, moods)
     overall = overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
