@@ -17,6 +17,7 @@ from panda.language.words import (
     read_groups,
     read_words,
     split_terms,
+    split_words,
     stem,
 )
 
@@ -640,6 +641,7 @@ _INTRODUCED = lazy_pattern(
     r"same|it|they|i|you|we)\b)[a-z][\w-]+|(?<=[a-z,;] )(?!I\b)(?-i:[A-Z])[\w-]+",
     re.IGNORECASE,
 )
+_LEAST_NAMED = 2
 _CLAUSE = lazy_pattern(r"[,;:]|\b(?:and|but|or|so|because|if|when|while)\b", re.IGNORECASE)
 _PRONOUN = lazy_pattern(
     rf"\b(?!(?:its|their|these|those) {one_of('no_item')}\b)(?:(?P<which>{one_of('pronouns_which')})"
@@ -660,10 +662,17 @@ def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Mention]:
         noun = (one["noun"] or "thing").lower()
         known = noun in words_of("item_nouns") or stem(noun) in nouns
         clauses = [match.start() for match in _CLAUSE.finditer(text[: one.start()])]
-        is_introduced = bool(clauses) and _INTRODUCED.search(text[: clauses[-1]])
+        before = text[: clauses[-1]] if clauses else ""
+        is_introduced = _INTRODUCED.search(before) or _is_about_something(before)
         if known and (kind == "which" or not is_introduced):
             found.append(Mention(one[0], one.start(), how=cast(How, kind)))
     return found
+
+
+def _is_about_something(clause: str) -> bool:
+    """Return whether a clause names what it is about, so that a pronoun behind it means that."""
+    passing = FUNCTION_WORDS | read_words("talk_words.txt")
+    return sum(word.lower() not in passing for word in split_words(clause)) >= _LEAST_NAMED
 
 
 def says_only(text: str, spans: Sequence[tuple[int, int]]) -> bool:

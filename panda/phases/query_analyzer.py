@@ -9,6 +9,7 @@ from msgspec import structs
 
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.records import encode
+from panda.documents.text import shorten
 from panda.errors import HaltError
 from panda.language.forgetting import (
     ForgetRequest,
@@ -137,6 +138,8 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     return (node.id if node else NodeKind.TURN.id(source)), source
 
 
+_ANSWERED_CHARS = 160
+"""How much of the last answer a query that goes on with it is read with."""
 _LAST = "last_answer"
 """Id of the option for what a short message goes on with."""
 
@@ -159,10 +162,11 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
         going_on = FollowUp(option=_LAST, resolved_query=resolved_query, stands_with_references=stands)
         return going_on, reference
 
-    quoted = {one.origin for one in reader.load(NodeKind.TURN.id(last[0])).items if one.origin}
-    told = [node for node in reader.statements() if node.source_turn == last[0]]
-    if told and quoted <= {node.id for node in told}:
-        said = " ".join(node.items[0].text for node in told)
+    node = reader.load(NodeKind.TURN.id(last[0]))
+    quoted = {one.origin for one in node.items if one.origin}
+    told = [statement for statement in reader.statements() if statement.source_turn == last[0]]
+    if told and quoted <= {statement.id for statement in told}:
+        said = " ".join(statement.items[0].text for statement in told)
         return follow_up(f"{query} {said}", ContentReference(said, told[-1].id, last[0]), stands=True)
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
@@ -170,14 +174,16 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
         return None
     if listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
         before = " ".join(find_query_words(turn.carry.recent_turns[-1].user))
-        return follow_up(f"{query} {before}", ContentReference(before, note, last[0]), stands=False)
-    if (node := find_node(reader, note)) is None:  # its owner has moved it since
+        answered = next(item.text for item in node.items if item.origin == note)
+        about = f"{before} {shorten(answered, _ANSWERED_CHARS)}"
+        return follow_up(f"{query} {about}", ContentReference(before, note, last[0]), stands=False)
+    if (source := find_node(reader, note)) is None:  # its owner has moved it since
         return None
-    content = ContentReference(node.title, note, last[0])
+    content = ContentReference(source.title, note, last[0])
     if pronoun is None:
-        return follow_up(f"{query} {node.title}", content, stands=names_nothing(query))
+        return follow_up(f"{query} {source.title}", content, stands=names_nothing(query))
     behind = query[pronoun.start + len(pronoun.words) :]
-    return follow_up(f"{query[: pronoun.start]}{node.title}{behind}", content, stands=True)
+    return follow_up(f"{query[: pronoun.start]}{source.title}{behind}", content, stands=True)
 
 
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:

@@ -51,7 +51,8 @@ def answer_from_tables(
     """
     if not ranked_passages or ranked_passages[0].best.list_id is None:
         return None
-    probabilities = ranker.read_operations(turn.meant)
+    goes_on = turn.analysis.content_reference is not None
+    probabilities = ranker.read_operations(turn.query if goes_on else turn.meant)
     if not probabilities:
         return None
     operation = max(OPERATIONS, key=lambda name: probabilities[name] if name != "rows" else 0.0)

@@ -247,11 +247,15 @@ def with_flags(query: str, reading: Reading) -> Reading:
     return structs.replace(
         reading,
         references=(*reading.references, *referred_turns(query)),
-        pasted=reading.mood == "tells" and not reading.talk and is_pasted(query),
+        pasted=is_pasted(query) and not (reading.talk or _asks(reading)),
         details=asks_for("details", query),
         now=asks_for("now", query),
         address=asks_for("address", query),
     )
+
+
+def _asks(reading: Reading) -> bool:
+    return any(is_question(clause.text) for clause in reading.clauses)
 
 
 def with_entities_back(reading: Reading, carry: Carry) -> Reading:
