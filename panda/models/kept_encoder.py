@@ -20,6 +20,8 @@ TURN_TEXTS = 200
 _LARGEST = 127
 _MOST_IN_MEMORY = 20_000
 _DIGEST_BYTES = 16
+_MOST_READ = 100
+"""Texts whose words' vectors are remembered."""
 
 
 class KeptEncoder:
@@ -32,6 +34,7 @@ class KeptEncoder:
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
         self._encoder, self.store = encoder, store
         self._known: dict[bytes, bytes] = {}
+        self._words: dict[str, list[tuple[str, Vectors]]] = {}
         self._computed: set[bytes] = set()
         """Digests of what this process computed and has not saved."""
         self.turn_texts_left: int | None = None
@@ -51,8 +54,13 @@ class KeptEncoder:
         return unpack(self.encode_packed(texts))
 
     def encode_words(self, text: str) -> "list[tuple[str, Vectors]]":
-        """Each word of a text with its vector in its place; none is kept."""
-        return self._encoder.encode_words(plain_signs(text))
+        """Each word of a text with its vector in its place; of the texts read last they are remembered."""
+        plain = plain_signs(text)
+        if plain not in self._words:
+            if len(self._words) >= _MOST_READ:
+                self._words.clear()
+            self._words[plain] = self._encoder.encode_words(plain)
+        return self._words[plain]
 
     def begin_turn(self) -> None:
         """Let the turn that begins compute as many texts as any turn."""
