@@ -23,12 +23,12 @@ from panda.models.contract import Encoder
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.models.text_classifier import ClassifierWeights, find_runs, read_words
+from panda.offline.encoded_texts import CLASSIFIERS
 from panda.retrieval.operations import OPERATIONS, WEIGHTS
 from panda.settings import load_settings
 
 EVALS = Path(__file__).parents[1] / "tests" / "evals"
 TABLES = Path(__file__).with_name("table_operations.jsonl")
-OFFLINE = Path(__file__).parents[1] / "panda" / "offline" / "classifiers"
 MESSAGES: Mapping[str, str] = {
     "agreement": "agreement",
     "clear": "clear",
@@ -123,7 +123,7 @@ def main() -> int:
         texts = Texts(encoder)
         for name in arguments.names or [*MESSAGES, OPERATION]:
             if arguments.fit:
-                path = WEIGHTS if name == OPERATION else OFFLINE / f"{name}.json"
+                path = WEIGHTS if name == OPERATION else CLASSIFIERS / f"{name}.json"
                 inside = [case for case in load_cases(name) if case.group != "test"]
                 write_weights(fit_model(inside, texts), texts.digest, path)
             else:

@@ -152,7 +152,7 @@ def main() -> int:
             return 0
         vaults = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(LIFE.glob("vault*.json"))}
         ranked = {name: rank_vault(layers, vault) for name, vault in vaults.items()}
-        blind = {name: rank_vault(layers, vault, by_words=True) for name, vault in vaults.items()}
+        blind = [rank_vault(layers, vault, by_words=True) for vault in vaults.values() if arguments.fit]
     for name in names:
         others = [own for other, own in ranked.items() if other != name]
         print(f"{name}: passages {score_passages(ranked[name], fit_weights(others))}")  # noqa: T201
@@ -162,7 +162,7 @@ def main() -> int:
         print(f"{name}: median of what is shown {statistics.median(lengths):g} characters")  # noqa: T201
     if arguments.fit:
         weights = [round(float(weight), 4) for weight in fit_weights([*ranked.values()])]
-        by_words = [round(float(weight), 4) for weight in fit_weights([*blind.values()])]
+        by_words = [round(float(weight), 4) for weight in fit_weights(blind)]
         values = {"weights": weights, "by_words": by_words, "least": LEAST}
         WEIGHTS.write_text(json.dumps(values) + "\n", encoding="utf-8")
     return 0

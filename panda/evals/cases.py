@@ -166,7 +166,6 @@ class Case(Record, frozen=True, kw_only=True):
         if step == "phase3_planner":
             return PlanningInputs(
                 mode=mode,
-                history=self.history,
                 tools=[option.id for option in sets["tools"]],
                 evidence=lambda: sets.get("evidence", ()),
                 pages=(),

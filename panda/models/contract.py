@@ -178,7 +178,7 @@ class Encoder(Protocol):
         ...
 
     def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
-        """Each word and sign of a text, in order, with its vector in its place."""
+        """Each word and sign of a text, in order, with its vector of length 1 in its place."""
         ...
 
 

@@ -110,9 +110,7 @@ def read_words(text: str, encoder: WordEncoder) -> Matrix:
     vectors = [vector for _, vector in encoder.encode_words(plain_signs(text)[:_MOST_CHARS])]
     if not vectors:
         return np.zeros((0, 0))
-    stacked = np.asarray(vectors[:_MOST_WORDS], np.float64)
-    lengths = np.linalg.norm(stacked, axis=1, keepdims=True)
-    return np.asarray(WORD_SCALE * stacked / np.maximum(lengths, 1e-9), np.float64)
+    return WORD_SCALE * np.asarray(vectors[:_MOST_WORDS], np.float64)
 
 
 def find_runs(text: str) -> set[str]:

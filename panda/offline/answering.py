@@ -9,6 +9,7 @@ import numpy as np
 
 from panda.language.words import FUNCTION_WORDS, split_terms
 from panda.offline.encoded_texts import CLASSIFIERS, Encode, Vectors, cosines
+from panda.retrieval.passages import nearest_cosines
 
 Words = Sequence[tuple[str, Vectors]]
 """The words of a text, each with its vector in its place."""
@@ -104,5 +105,4 @@ def _mean_nearest(words: Words, others: Words) -> float:
     """The mean of each word's cosine with the nearest of the others; 0 where there are none of either."""
     if not words or not others:
         return 0.0
-    products = np.array([vector for _, vector in words]) @ np.array([vector for _, vector in others]).T
-    return round(math.fsum(map(float, products.max(axis=1))) / len(words), 6)
+    return round(math.fsum(nearest_cosines(words, others)) / len(words), 6)

@@ -15,7 +15,7 @@ from panda.phases.from_session import recalled_options, recalled_turns, session_
 from panda.phases.goals import plan_goals
 from panda.phases.near_passages import passages_answer
 from panda.phases.pages import live_pages, named_pages
-from panda.phases.request import ask, describe_turns, question_of, quote, subjects
+from panda.phases.request import ask, describe_turns, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.passages import PassageRanker
@@ -86,7 +86,6 @@ class Planner:
 
         inputs = PlanningInputs(
             mode=turn.mode,
-            history=subjects(_known(turn)),
             tools=names,
             evidence=evidence,
             pages=pages,
@@ -252,10 +251,3 @@ def _failures(turn: Turn) -> list[str]:
     ]
     refused = [document.section(Phase.SYNTHESIZER) for document in turn.superseded()[-1:]]
     return [*failed, *(f"Refused answer: {one_line(answer.text):.300}" for answer in refused if answer)]
-
-
-def _known(turn: Turn) -> str:
-    recent = turn.recent(_RECENT)
-    lines = [f"Turn {number}: {said}" for number, said in recent]
-    reference = turn.analysis.content_reference
-    return "\n".join([*lines, reference.title or ""] if reference else lines)

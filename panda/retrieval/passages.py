@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # imports sqlite3
     from panda.models.contract import Vectors
     from panda.models.kept_encoder import KeptEncoder
 
+    Words = Sequence[tuple[str, Vectors]]
+
 MAX_CHARS = 400
 """Characters that the lines of a passage have together, unless one line alone is longer."""
 _MOST_READ = 40
@@ -159,15 +161,14 @@ class PassageRanker:
         telling = [pair for pair in asked if _is_telling(pair[0])] or asked
         if not telling or not held:
             return WordCoverage(0.0, 0.0)
-        cosines = _unit([vector for _, vector in telling]) @ _unit([vector for _, vector in held]).T
-        closest = cosines.max(axis=1)
+        closest = nearest_cosines(telling, held)
         names = {term for name in find_names(query) for term in split_terms(name)}
         there = set(split_terms(passage.encoded))
         for place, (word, _) in enumerate(telling):
             terms = set(split_terms(word))
             if (terms & names or any(map(str.isdigit, word))) and not terms <= there:
                 closest[place] = 0.0
-        return WordCoverage(round(float(closest.mean()), 4), round(float(closest.min()), 4))
+        return WordCoverage(round(sum(closest) / len(closest), 4), round(min(closest), 4))
 
     def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
         """
@@ -221,8 +222,7 @@ def _is_telling(word: str) -> bool:
     return any(map(str.isalnum, word)) and word.lower() not in FUNCTION_WORDS
 
 
-def _unit(word_vectors: "Sequence[Vectors]") -> "Vectors":
-    """Return vectors, shape (n, width), at length 1."""
-    stacked: Vectors = np.asarray(word_vectors, np.float32)
-    lengths: Vectors = np.linalg.norm(stacked, axis=1, keepdims=True)
-    return np.asarray(stacked / np.maximum(lengths, 1e-9), np.float32)
+def nearest_cosines(words: "Words", others: "Words") -> list[float]:
+    """Return the cosine of each word with the closest of some others; both as encode_words gives them."""
+    products = np.array([vector for _, vector in words]) @ np.array([vector for _, vector in others]).T
+    return [float(cosine) for cosine in products.max(axis=1)]

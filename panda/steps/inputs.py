@@ -48,7 +48,6 @@ class ContextInputs:
 @dataclass(frozen=True, kw_only=True)
 class PlanningInputs:
     mode: str  # chat or code
-    history: Sequence[str]  # what the last turns were about, oldest first
     tools: Sequence[str]  # names of the tools that can be used
     evidence: Callable[[], Sequence[Option]]  # gives the closest gathered lines
     pages: Sequence[Option]  # pages to look at, with how well they fit by words
