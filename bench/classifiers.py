@@ -19,11 +19,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.logistic import fit_signed
 from panda.models.contract import Encoder
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.models.text_classifier import ClassifierWeights, find_runs, read_words
+from panda.offline.answering import AnswerWeights
 from panda.offline.encoded_texts import CLASSIFIERS
+from panda.offline.offline_models import OfflineModels
+from panda.offline.planning import may_order, may_tell
 from panda.retrieval.operations import OPERATIONS, WEIGHTS
 from panda.settings import load_settings
 
@@ -46,6 +50,8 @@ MESSAGES: Mapping[str, str] = {
 }
 """Classifiers of messages, and the files of their cases."""
 OPERATION = "operation"
+ANSWER = "answer"
+"""Not a text alone but lines beside it: whether the closest answers (route.jsonl)."""
 SEED = 3
 _FOLDS = 6
 _LEAST_TEXTS = 3
@@ -112,7 +118,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(MESSAGES)}, {OPERATION}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(MESSAGES)}, {OPERATION}, {ANSWER}"
+    )
     parser.add_argument("--fit", action="store_true", help="write the weights")
     arguments = parser.parse_args()
     settings = load_settings({}, os.environ, Path.cwd())
@@ -121,8 +129,10 @@ def main() -> int:
         encoder = layers.encoder()
         assert encoder is not None
         texts = Texts(encoder)
-        for name in arguments.names or [*MESSAGES, OPERATION]:
-            if arguments.fit:
+        for name in arguments.names or [*MESSAGES, OPERATION, ANSWER]:
+            if name == ANSWER:
+                fit_answer(OfflineModels(encoder), is_written=arguments.fit)
+            elif arguments.fit:
                 path = WEIGHTS if name == OPERATION else CLASSIFIERS / f"{name}.json"
                 inside = [case for case in load_cases(name) if case.group != "test"]
                 write_weights(fit_model(inside, texts), texts.digest, path)
@@ -151,6 +161,30 @@ def load_cases(name: str) -> list[Case]:
         for row in rows
         if not row.get("history")
     ]
+
+
+def fit_answer(models: OfflineModels, *, is_written: bool) -> None:
+    """
+    Fit how probable it is that the closest of some lines answers a question, on the half `fit` of route.jsonl
+    without what orders or tells; write it, or print how many of the half `test` are read right.
+    """
+    values: dict[str, list[list[float]]] = {"fit": [], "test": []}
+    answers: dict[str, list[float]] = {"fit": [], "test": []}
+    for row in map(json.loads, (EVALS / "route.jsonl").read_text("utf-8").splitlines()):
+        lines = [option["text"] for option in row["options"]]
+        if lines and not may_order(row["query"], models) and not may_tell(row["query"], models):
+            values[row["split"]].append([1.0, *models.describe_lines(row["query"], lines)])
+            answers[row["split"]].append(float(row["label"] == "synthesis"))
+    right = np.array(answers["fit"])
+    weights = fit_signed(np.array(values["fit"]), right, np.ones(len(right)), np.array([0, 1, 1, 1, 1]))
+    if is_written:
+        assert models.encoder is not None
+        rounded = tuple(round(float(weight), 4) for weight in weights)
+        found = AnswerWeights(encoder=models.encoder.info.digest, weights=rounded)
+        (CLASSIFIERS / "answer.json").write_bytes(msgspec.json.encode(found) + b"\n")
+        return
+    is_read = (np.array(values["test"]) @ weights >= 0) == np.array(answers["test"])
+    print(f"{ANSWER}: {is_read.sum()} of {len(is_read)} right ({is_read.mean():.3f})")  # noqa: T201
 
 
 def measure(name: str, texts: Texts) -> list[str]:

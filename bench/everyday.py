@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench.asking import LIFE, Answer, asker, has_no_answer, kind_of_case, make_store, misses
 from bench.baseline import BaselinePassages
+from bench.logistic import Weights, fit_signed
 from panda.app import App
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
@@ -45,12 +45,9 @@ _REMOVED_WEIGHT = 0.25
 """What a question without its answer weighs beside one that has it."""
 _UNANSWERABLE_WEIGHT = 2.0
 """What a question weighs that was written so that nothing answers it: there are few of them."""
-_STRENGTH = 0.3  # of the regularisation
 _SIGNS = np.array([0, 1, 0, 1, 1, 1, -1, 1, 1])
 """Of the weights: of the constant any, and of the share of words: beside how well they are covered it is
 evidence against a passage that repeats the question's words and tells of something else."""
-
-Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -239,7 +236,7 @@ def ask_turns(layers: Layers, names: Sequence[str]) -> None:
             print(f"{name}: panda {ask_set(layers, Path(directory) / 'store', held)}", flush=True)  # noqa: T201
 
 
-def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "Weights":
+def fit_weights(sets: Sequence[Sequence[Ranked]]) -> Weights:
     """
     Return the weights of a logistic regression over whether what is shown answers: constant, values.
 
@@ -250,35 +247,10 @@ def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "Weights":
     values = np.array([one.values() for one in cases])
     right = np.array([one.is_answerable and not _wrong(one.case, one.text()) for one in cases], float)
     importance = np.array([one.weight for one in cases])
-    mean, spread = values.mean(0), values.std(0) + 1e-9
-    mean[0], spread[0] = 0.0, 1.0
-    scaled = (values - mean) / spread
-    used = np.ones(values.shape[1], bool)
-    while True:
-        weights = np.zeros(values.shape[1])
-        weights[used] = _fit_logistic(scaled[:, used], right, importance)
-        wrong = weights * _SIGNS[: len(weights)]
-        if wrong.min() >= 0:
-            break
-        used[int(wrong.argmin())] = False
-    weights = weights / spread
-    weights[0] -= float(weights[1:] @ mean[1:])
-    return weights
+    return fit_signed(values, right, importance, _SIGNS[: values.shape[1]])
 
 
-def _fit_logistic(values: "Weights", right: "Weights", importance: "Weights") -> "Weights":
-    penalty = _STRENGTH * np.eye(values.shape[1])
-    penalty[0, 0] = 0.0
-    weights = np.zeros(values.shape[1])
-    for _ in range(100):
-        probability = 1 / (1 + np.exp(-values @ weights))
-        slope = values.T @ (importance * (probability - right)) + penalty @ weights
-        curve = (values * (importance * probability * (1 - probability))[:, None]).T @ values + penalty
-        weights -= np.linalg.solve(curve, slope)
-    return weights
-
-
-def score_passages(cases: Sequence[Ranked], weights: "Weights") -> Score:
+def score_passages(cases: Sequence[Ranked], weights: Weights) -> Score:
     score = Score()
     for one in cases:
         answered = bool(1 / (1 + np.exp(-np.array(one.values()) @ weights)) >= LEAST)

@@ -11,7 +11,7 @@ import numpy as np
 from panda.language.text import PAGE_ADDRESS
 from panda.models.contract import Encoder
 from panda.models.text_classifier import load_classifier
-from panda.offline.answering import Words, answer_probabilities, load_weights
+from panda.offline.answering import Words, answer_probabilities, describe_closest, load_weights
 from panda.offline.encoded_texts import CLASSIFIERS, Vectors, cosines
 from panda.retrieval.relevance import share_of_words
 from panda.steps.options import Option
@@ -95,6 +95,10 @@ class OfflineModels:
         lines = [option.near for option in options]
         probabilities = answer_probabilities(weights, query, lines, self._encode, self._words_of)
         return {option.id: value for option, value in zip(options, probabilities, strict=True)}
+
+    def describe_lines(self, query: str, lines: Sequence[str]) -> list[float]:
+        """Return what describes the line that is closest to a query, as `describe_closest` does."""
+        return describe_closest(query, lines, self._encode, self._words_of)[1]
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
         assert self.encoder is not None

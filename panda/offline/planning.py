@@ -9,11 +9,11 @@ from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
 
-LEAST_ANSWER = 0.26
+_ANSWERS = 0.5
 """Probability of the closest line from which it answers."""
 LEAST_NEAR = 0.33
 """Closeness of a line from which it answers, where no encoder reads."""
-_SURELY_TELLS = 0.8
+_TELLS = 0.5
 _ORDERS = 0.5
 LEAST_PAGE = 0.25
 """How well a page fits by words from which on it is looked at."""
@@ -47,10 +47,19 @@ def _needs_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bo
         return True
     if inputs.is_researched and inputs.is_enough():
         return False
-    moods = models.classify("mood", text)
-    if moods.get("orders", 0.0) >= _ORDERS:
+    if may_order(text, models):
         return True
-    return moods.get("tells", 0.0) < _SURELY_TELLS and not may_answer(text, inputs.evidence(), models)
+    return not may_tell(text, models) and not may_answer(text, inputs.evidence(), models)
+
+
+def may_order(text: str, models: OfflineModels) -> bool:
+    """Return whether a message rather orders something."""
+    return models.classify("mood", text).get("orders", 0.0) >= _ORDERS
+
+
+def may_tell(text: str, models: OfflineModels) -> bool:
+    """Return whether a message rather tells something."""
+    return models.classify("mood", text).get("tells", 0.0) >= _TELLS
 
 
 def _needs_project_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bool:
@@ -62,7 +71,7 @@ def may_answer(text: str, lines: Sequence[Option], models: OfflineModels) -> boo
     probabilities = models.answers(text, lines)
     if probabilities is None:
         return is_near(text, lines, models)
-    return max(probabilities.values()) >= LEAST_ANSWER
+    return max(probabilities.values()) >= _ANSWERS
 
 
 def is_near(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:

@@ -1,6 +1,6 @@
 """Passages: pieces of a node that can stand alone, and how close they are to a query. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -156,19 +156,7 @@ class PassageRanker:
         """
         if self._encoder is None or not is_latin(query):
             return None
-        asked = self._encoder.encode_words(query)
-        held = self._encoder.encode_words(passage.encoded)
-        telling = [pair for pair in asked if _is_telling(pair[0])] or asked
-        if not telling or not held:
-            return WordCoverage(0.0, 0.0)
-        closest = nearest_cosines(telling, held)
-        names = {term for name in find_names(query) for term in split_terms(name)}
-        there = set(split_terms(passage.encoded))
-        for place, (word, _) in enumerate(telling):
-            terms = set(split_terms(word))
-            if (terms & names or any(map(str.isdigit, word))) and not terms <= there:
-                closest[place] = 0.0
-        return WordCoverage(round(sum(closest) / len(closest), 4), round(min(closest), 4))
+        return measure_coverage(query, passage.encoded, self._encoder.encode_words)
 
     def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
         """
@@ -216,6 +204,23 @@ class PassageRanker:
         cosines = self._encoder.cosines(query, [texts[at] for at in order])
         self._encoder.save([*cosines])
         return [cosines.get(text, 0.0) for text in texts]
+
+
+def measure_coverage(query: str, text: str, encode_words: "Callable[[str], Words]") -> WordCoverage:
+    """Return how well a text covers a query's telling words, all of them if none is; 0 without words."""
+    asked = encode_words(query)
+    held = encode_words(text)
+    telling = [pair for pair in asked if _is_telling(pair[0])] or asked
+    if not telling or not held:
+        return WordCoverage(0.0, 0.0)
+    closest = nearest_cosines(telling, held)
+    names = {term for name in find_names(query) for term in split_terms(name)}
+    there = set(split_terms(text))
+    for place, (word, _) in enumerate(telling):
+        terms = set(split_terms(word))
+        if (terms & names or any(map(str.isdigit, word))) and not terms <= there:
+            closest[place] = 0.0
+    return WordCoverage(round(sum(closest) / len(closest), 4), round(min(closest), 4))
 
 
 def _is_telling(word: str) -> bool:
