@@ -24,6 +24,7 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.models.models_file import OFFLINE
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.coordinator import Coordinator
+from panda.phases.coverage import SavedCoverage
 from panda.phases.evidence import ClosestLines
 from panda.phases.kept import listed_things
 from panda.phases.planner import Planner
@@ -117,7 +118,7 @@ class App:
             clock=self._now,
         )
         phases = (
-            QueryAnalyzer(executor, reader, closest),
+            QueryAnalyzer(executor, reader, closest, SavedCoverage(retriever, reader, ranker)),
             Reflection(executor, reader, retriever, closest),
             self.gatherer,
             Planner(executor, self._tools_of, closest, ranker),

@@ -40,7 +40,7 @@ _CURRENCY = r"[$€£¥₹¢]"
 _UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
 _TOKEN = lazy_pattern(
     rf"""\s*(?:
-      (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^()]*[A-Za-z][^()]*?)\s*\))?
+      (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^()]*[A-Za-z][^()]*?|(?<=count\()[^()]+?)\s*\))?
     | (?P<operand>
         (?:\d{{1,3}}\s?h\s?[0-5]\d(?![\d.,:])
           |(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*

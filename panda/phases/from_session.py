@@ -47,6 +47,7 @@ class SessionAnswer:
     lines: tuple[Line, ...]  # in order
     left_out: str = ""  # how many others are left out, and by what; "" if none is for what was told
     leads: Mapping[GatheredItem, str] = field(default_factory=dict)  # what is said in front of a line
+    is_list: bool = False  # whether it is a list of a note as a whole, of which a table may say more
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ def _wanted(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 
 def _whole(shown: ShownList, lines: Sequence[Line]) -> SessionAnswer:
     told = [*shown.heads, *lines[:MOST_ITEMS]]
-    return SessionAnswer(tuple(replace(line, why=(Reason.LIST_ASKED_FOR,)) for line in told))
+    return SessionAnswer(tuple(replace(line, why=(Reason.LIST_ASKED_FOR,)) for line in told), is_list=True)
 
 
 def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:

@@ -35,6 +35,7 @@ from panda.language.wording import content_stems, is_undecided, leaves_out
 from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
+from panda.phases.coverage import SavedCoverage
 from panda.phases.evidence import ClosestLines
 from panda.phases.kept import (
     Kept,
@@ -234,6 +235,7 @@ class QueryAnalyzer:
     executor: RecipeExecutor  # asks the recipes
     reader: NodeReader  # loads the nodes that a reference may mean
     closest: ClosestLines  # finds what a wish to forget means
+    saved: SavedCoverage  # says which way to read a reference finds something
 
     def run(self, turn: Turn) -> Advance:
         self.reader.check_memory()
@@ -260,6 +262,7 @@ class QueryAnalyzer:
             follow_up=going_on[0] if going_on else None,
             names_kept=partial(self._names_kept, turn.query),
             has_documents=bool(turn.documents),
+            measure_coverage=partial(self.saved.measure, turn),
         )
         kept = [
             Option(node_id, text, (node_id,))

@@ -221,7 +221,9 @@ class Synthesizer:
         rejected, is_by_value = _rejected(turn), asks_by_value(turn.query)
         is_session = turn.reading.recap or bool(turn.reading.turns) or not is_by_value
         session = session_answer(turn, self._reader) if is_session else None
-        looks = not (session or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
+        is_list = session is not None and session.is_list
+        is_settled = session is not None and not is_list
+        looks = not (is_settled or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
         read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
         offered = self._closest.scored(turn.meant, standing(read))
         read, found = (
@@ -236,12 +238,13 @@ class Synthesizer:
         chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
         may_answer = bool(chosen) or selection.probability >= _MAY_ANSWER
         table = answer_from_tables(turn, selection.passages, self._reader, self._ranker)
-        if table is not None and table.is_absent:
+        if table is not None and table.is_absent and not is_list:
             return _Answer([], read, closest=selection.passages, is_quoted=True)
         lines = [*table.lines] if table else []
-        if offered and not lines:
-            lines = by_value(turn, offered, self._reader, answered=may_answer)
-        lines = lines or chosen
+        if not is_list:
+            if offered and not lines:
+                lines = by_value(turn, offered, self._reader, answered=may_answer)
+            lines = lines or chosen
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
             # What is known is not what was ordered, but may do.
             closest = selection.passages if selection.is_sure else ()

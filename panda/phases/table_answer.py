@@ -24,6 +24,8 @@ _LEAST_ROW = 0.5
 """The same of what leaves all but one row out."""
 _LEAST_COUNT = 0.1
 """The same of a count of rows that a question leaves: the rows stand below it in any case."""
+_OF_ONE_ROW = ("days", "rows")
+"""Operations of which the closest passage says the table; of others the table as a whole is compared."""
 _KINDS = (NodeKind.KNOWLEDGE, NodeKind.DOCUMENT)
 _LEADS: Mapping[Operation, str] = {
     "count": "Count: ",
@@ -68,17 +70,32 @@ def answer_from_tables(
     nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     tables = [_without_excluded(turn, table) for node in nodes for table in read_tables(node)]
     nearest = rank_tables(question, [table for table in tables if len(table.rows) > 1], ranker.closeness)
-    if not nearest or all(row.line.id != ranked_passages[0].best.id for row in nearest[0].rows):
-        return None
-    answer = answer_from_table(question, nearest[0], ranker.closeness)
+    near = _by_passages(nearest, ranked_passages, keep_order=operation not in _OF_ONE_ROW)
+    answers = (answer_from_table(question, table, ranker.closeness) for table in near)
+    answer = next((found for found in answers if found is not None), None)
     if answer is None:
         return None
     if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT:
-        counted = answer_from_table(replace(question, operation="count"), nearest[0], ranker.closeness)
+        counted = answer_from_table(replace(question, operation="count"), answer.table, ranker.closeness)
         answer = counted or answer
     if not answer.rows:
         return FromTable((), is_absent=True)
     return FromTable(tuple(_lines(answer)[:MOST_ITEMS]))
+
+
+def _by_passages(
+    tables: Sequence[NoteTable], ranked_passages: Sequence[RankedPassage], *, keep_order: bool
+) -> list[NoteTable]:
+    """Return tables with a row that is the best line of a passage, in their order or that of the passages."""
+    places = {ranked.best.id: place for place, ranked in reversed([*enumerate(ranked_passages)])}
+    first = [
+        min((places[row.line.id] for row in table.rows if row.line.id in places), default=None)
+        for table in tables
+    ]
+    near = [(place, table) for place, table in zip(first, tables, strict=True) if place is not None]
+    if not keep_order:
+        near.sort(key=lambda pair: pair[0])
+    return [table for _, table in near]
 
 
 def _without_excluded(turn: Turn, table: NoteTable) -> NoteTable:

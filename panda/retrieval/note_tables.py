@@ -1,22 +1,23 @@
 """Tables and lists of a node as rows with columns, and what their cells measure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 from panda.language.claims import scan
+from panda.language.languages import calendar_names
 from panda.language.lists import label_of
 from panda.language.numbers import size_of
 from panda.language.text import plain_text
-from panda.language.words import split_terms
+from panda.language.words import read_words, split_terms, split_words
 from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.store.records import Line
 
-__all__ = ["DAYS", "CellValue", "NoteRow", "NoteTable", "read_tables"]
+__all__ = ["CALENDAR_WORDS", "DAYS", "CellValue", "NoteRow", "NoteTable", "calendar_terms", "read_tables"]
 
 DAYS = frozenset(("date", "day"))
 """Measures of days: with a year and without one."""
@@ -25,8 +26,31 @@ _TICK = re.compile(r"\A\[(?P<mark>[ xX])\]\s+")
 _HOURS = re.compile(r"(?<![\d.,:])(\d{1,3}) ?h ?(\d\d)(?![\d.,:])")
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)")
 _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?!\d)")
+_SIGN = re.compile(r"[$€£¥]")
 _DAY = re.compile(r"--(\d\d)-(\d\d)")
 _LEAP_YEAR = 2000
+_LABEL = "name"
+"""Column of what stands before the colon of a list's items."""
+_MOST_LABEL_CHARS = 60
+_LABELLED = re.compile(r"(?P<label>[^:]+(?::\d\d)?): (?P<rest>.+)", re.DOTALL)
+_MONTHS = calendar_names("months", "short_months")
+_WEEKDAYS = calendar_names("weekdays", "short_weekdays")
+CALENDAR_WORDS = frozenset(_MONTHS) | frozenset(_WEEKDAYS)
+_OFTEN_OTHER = read_words("calendar_words.txt", "other_words") - {"may"}
+"""Short names of months and weekdays that a question rather means otherwise."""
+
+
+def calendar_terms(text: str, *, is_cell: bool = False) -> frozenset[str]:
+    """
+    Return the months and weekdays that a text names, whatever the spelling, as "month 11" and "weekday 2".
+
+    >>> sorted(calendar_terms("Tuesday or Wed", is_cell=True))
+    ['weekday 2', 'weekday 3']
+    """
+    words = [word.lower() for word in split_words(text)]
+    named = [word for word in words if is_cell or word not in _OFTEN_OTHER]
+    months = {f"month {_MONTHS[word]}" for word in named if word in _MONTHS}
+    return frozenset(months | {f"weekday {_WEEKDAYS[word]}" for word in named if word in _WEEKDAYS})
 
 
 @dataclass(frozen=True)
@@ -51,7 +75,10 @@ class NoteRow:
     name: str
     """What it is called; "" where nothing is."""
     cells: tuple[tuple[str, str], ...]
-    """Column and text, in the order of the columns; a list has one column without a name."""
+    """
+    Column and text, in the order of the columns; an item of a list has one without a name, and before it one
+    for its label, if it has one.
+    """
     is_ticked: bool | None = None
     """Whether a box in front is ticked; None without one."""
 
@@ -61,13 +88,24 @@ class NoteRow:
         firsts: dict[tuple[str, str], CellValue] = {}
         for column, text in self.cells:
             for value in _values(column, text):
-                firsts.setdefault((column, value.measure), value)
+                if column != _LABEL or self.line.form == "row" or value.measure in DAYS:
+                    firsts.setdefault((column, value.measure), value)
         return firsts
 
     @cached_property
     def terms(self) -> Mapping[str, frozenset[str]]:
-        """Terms of each column's cell; of a list those of its name under "name"."""
-        return {column: frozenset(split_terms(text)) for column, text in self.cells}
+        """Terms of each column's cell, with the months and weekdays that it names or falls on."""
+        return {column: self._cell_terms(column, text) for column, text in self.cells}
+
+    def _cell_terms(self, column: str, text: str) -> frozenset[str]:
+        terms = set(split_terms(text)) | calendar_terms(text, is_cell=True)
+        for (name, measure), value in self.values.items():
+            if name == column and measure in DAYS:
+                day = date.fromordinal(int(value.size))
+                terms.add(f"month {day.month}")
+                if measure == "date":
+                    terms.add(f"weekday {day.isoweekday()}")
+        return frozenset(terms)
 
     @cached_property
     def all_terms(self) -> frozenset[str]:
@@ -85,9 +123,19 @@ class NoteRow:
         """Return the text of a column, "" where it has none."""
         return next((text.strip() for name, text in self.cells if name == column), "")
 
+    def has_cell_of(self, terms: Set[str]) -> bool:
+        """Return whether some terms have every word of one of its cells, or its month or weekday."""
+        cells = [split_words(text) for _, text in self.cells]
+        return any(words and all(_is_among(word, terms) for word in words) for words in cells)
+
     @property
     def text(self) -> str:
         return self.line.text.removeprefix(self.line.carried)
+
+
+def _is_among(word: str, terms: Set[str]) -> bool:
+    own = {*split_terms(word)}
+    return bool(own and own <= terms) or not terms.isdisjoint(calendar_terms(word, is_cell=True))
 
 
 @dataclass(frozen=True)
@@ -119,6 +167,19 @@ class NoteTable:
     @cached_property
     def column_terms(self) -> frozenset[str]:
         return frozenset(term for column in self.columns for term in split_terms(column))
+
+    @cached_property
+    def spread(self) -> frozenset[str]:
+        """The columns of which each is a month or weekday and has a number: one value, spread over time."""
+        named = {column for column in self.columns if column and calendar_terms(column, is_cell=True)}
+        return frozenset(named) if len(named) > 1 else frozenset()
+
+    @cached_property
+    def is_series(self) -> bool:
+        """Whether its rows are days with one number each: what is counted is that number."""
+        days = [row for row in self.rows if any(key == (_LABEL, "date") for key in row.values)]
+        numbers = {key for row in self.rows for key in row.values if key[1] not in DAYS and key[1] != "clock"}
+        return len(days) == len(self.rows) and len(numbers) == 1
 
     @property
     def columns(self) -> list[str]:
@@ -156,6 +217,11 @@ def _read_row(line: Line) -> NoteRow:
         named = (words for _, words in cells if words and not any(map(str.isdigit, words)))
         return NoteRow(line, next(named, cells[0][1]), tuple(cells), is_ticked)
     bare = text[tick.end() :] if tick else text
+    labelled = _LABELLED.fullmatch(bare)
+    if labelled and len(labelled["label"]) <= _MOST_LABEL_CHARS:
+        return NoteRow(
+            line, labelled["label"], ((_LABEL, labelled["label"]), ("", labelled["rest"])), is_ticked
+        )
     return NoteRow(line, label_of(bare), (("", bare),), is_ticked)
 
 
@@ -179,9 +245,17 @@ def _values(column: str, text: str) -> Iterator[CellValue]:
             continue
         unit = amount.unit or next(iter(sorted(amount.units_before)), "")
         size, base = size_of(unit)
-        measure = amount.currency or base
+        measure = amount.currency or (base or _currency_of(column))
         written = plain[mention.start : mention.end]
         yield CellValue(measure, amount.value * size, written)
+
+
+@cache
+def _currency_of(column: str) -> str:
+    """Return the currency whose sign stands in the head of a column; "" without one."""
+    sign = _SIGN.search(column)
+    amounts = [mention.amount for mention in scan(f"{sign[0]}1")] if sign else []
+    return next((amount.currency for amount in amounts if amount and amount.currency), "")
 
 
 def _dated(value: str, written: str) -> CellValue | None:

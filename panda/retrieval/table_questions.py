@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,7 @@ from panda.language.words import (
     split_terms,
     split_words,
 )
-from panda.retrieval.note_tables import DAYS, CellValue, NoteRow, NoteTable
+from panda.retrieval.note_tables import CALENDAR_WORDS, DAYS, CellValue, NoteRow, NoteTable, calendar_terms
 from panda.retrieval.operations import Operation
 
 __all__ = ["Question", "TableAnswer", "answer_from_table", "find_rows", "rank_tables"]
@@ -47,9 +47,15 @@ _DAYS_OF_YEAR = 366
 _NUMBER = re.compile(r"\d(?:[\d.,' ]*\d)?")
 _DECIMALS = re.compile(r"([.,])(\d{1,2})\Z")
 _HOURS = re.compile(r"\dh|\d h")
+_MEMBER_SIGNS = re.compile(r"\s*[(),;]+\s*")
+"""What would part one name in the expression of a count."""
 _KINDS = {"g": "weight", "m": "distance", "s": "duration, time", "clock": "time of day"}
 _KINDS |= dict.fromkeys(DAYS, "date, day")
 _CURRENCY_LETTERS = 3
+_QUESTION_WORDS = read_words("order_words.txt", "wh")
+_TIME_SCALES = {"age", "year", "clock", "day"}
+_YOUNG_SCALES = {"young", "new", "recent", "late"}
+_OLD_SCALES = {"old", "early", "long"}
 
 
 def _words(group: str) -> frozenset[str]:
@@ -80,6 +86,31 @@ class Question:
         return frozenset(
             term for word in self.words if word not in FUNCTION_WORDS for term in split_terms(word)
         )
+
+    @cached_property
+    def calendar(self) -> frozenset[str]:
+        """The months and weekdays that it names."""
+        return calendar_terms(self.plain)
+
+    @cached_property
+    def calendar_words(self) -> frozenset[str]:
+        """Terms of the words by which it names months and weekdays."""
+        named = (
+            word for word in self.words if word in CALENDAR_WORDS and calendar_terms(word) <= self.calendar
+        )
+        return frozenset(term for word in named if calendar_terms(word) for term in split_terms(word))
+
+    def names_column(self, column: str) -> bool:
+        """Return whether it has a word of the head of a column, or the whole of it ("in", "out")."""
+        is_whole = column.lower() in self.words and column.lower() not in _QUESTION_WORDS
+        return is_whole or bool(self.terms & frozenset(split_terms(column)))
+
+    @cached_property
+    def ranks_by_time(self) -> bool:
+        """Return whether it has a word that ranks by days, times or ages, as "youngest" and "latest"."""
+        scales = read_groups("scales.txt")
+        bases = [base for word in self.words if (base := scale_of(word))]
+        return any(not _TIME_SCALES.isdisjoint(re.split(r"[ |]", scales[base])) for base in bases)
 
     @cached_property
     def denied(self) -> frozenset[str]:
@@ -128,6 +159,9 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     operation = question.operation
     if operation == "compare":
         return _compare(question, table, closeness)
+    if operation == "count" and table.is_series and find_bound(question.plain) is None:
+        operation = "sum"
+        question = replace(question, operation=operation)
     selected = find_rows(question, table)
     if operation == "rows":
         tells_apart = selected.is_bounded and len(selected.rows) < len(table.rows)
@@ -137,10 +171,12 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if not selected.rows:
         return TableAnswer(operation, table, ())
     if operation == "count":
-        names = ", ".join(row.name for row in selected.rows)
+        names = ", ".join(_MEMBER_SIGNS.sub(" ", row.name) for row in selected.rows)
         return TableAnswer(operation, table, selected.rows, str(len(selected.rows)), f"count({names})")
     if operation == "days":
         return _count_days(question, table, selected.rows)
+    if table.spread and operation in ("sum", "mean", "max", "min"):
+        return _over_time(question, table, selected.rows)
     if len(selected.rows) < 2:  # one that is named is found as a passage, with what was told of it since
         return None
     key = choose_column(question, selected.rows, closeness)
@@ -154,7 +190,7 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if operation == "next":
         today = question.now.date()
         held = list(_to_come(held, today, recur=_recur(table, today)))
-    return _extreme(operation, table, held)
+    return _extreme(_end_of_time(question, key), table, _in_row_order(held))
 
 
 # which rows
@@ -168,7 +204,7 @@ class FoundRows:
     is_absent: bool
     """Whether it names what the table does not have."""
     is_bounded: bool
-    """Whether a limit, a time, a column of yes and no, or boxes have left rows out."""
+    """Whether a limit, a time, a column of yes and no, boxes, or values that are named have left rows out."""
 
 
 @dataclass(frozen=True)
@@ -187,20 +223,44 @@ def find_rows(question: Question, table: NoteTable) -> FoundRows:
     bounds = [*_limits(question, table), *_periods(question, table), *_flags(question, table)]
     used = {*table.about_terms, *table.column_terms, *table.unit_terms}
     for bound in bounds:
-        used |= bound.terms
         if bound.limits:
+            used |= bound.terms
             rows = [row for row in rows if bound.holds(row)]
-    asked = {_without_typed_s(term, table) for term in question.terms} - used
-    holders = {term: [row for row in table.rows if term in row.all_terms] for term in asked}
+    asked = {_without_typed_s(term, table) for term in question.terms} - question.calendar_words
+    asked = (asked | question.calendar) - used
+    holders = {term: _holding(term, question, table) for term in asked}
+    names_values = False
     for terms in _by_column(holders, table):
         wanted = terms - question.denied
         if wanted:
-            most = max(len(wanted & row.all_terms) for row in table.rows)
-            rows = [row for row in rows if len(wanted & row.all_terms) == most]
-        unwanted = terms & question.denied
-        rows = [row for row in rows if unwanted.isdisjoint(row.all_terms)]
+            counts = Counter(line_id for term in wanted for line_id in holders[term])
+            most = max(counts.values())
+            rows = [row for row in rows if counts[row.line.id] == most]
+            names_values |= bool(rows) and all(row.has_cell_of(asked | used) for row in rows)
+        unwanted = {line_id for term in terms & question.denied for line_id in holders[term]}
+        rows = [row for row in rows if row.line.id not in unwanted]
     missing = {term for term in question.strange & asked if not holders[term]}
-    return FoundRows(tuple(rows), bool(missing), any(bound.limits for bound in bounds))
+    missing |= {term for term in question.calendar & asked if not holders[term] and _has_alike(term, table)}
+    is_bounded = names_values or any(bound.limits for bound in bounds)
+    return FoundRows(tuple(rows), bool(missing), is_bounded)
+
+
+def _holding(term: str, question: Question, table: NoteTable) -> set[str]:
+    """Return ids of the lines that have a term, in a column that is named if it stands in one."""
+    columns = {column for row in table.rows for column, terms in row.terms.items() if term in terms}
+    named = {column for column in columns if question.names_column(column)}
+    return {
+        row.line.id
+        for row in table.rows
+        if any(term in row.terms.get(column, ()) for column in named or columns)
+    }
+
+
+def _has_alike(calendar_term: str, table: NoteTable) -> bool:
+    """Return whether most rows name a month, if that is one, or a weekday."""
+    kind = calendar_term.partition(" ")[0]
+    having = [row for row in table.rows if any(term.startswith(f"{kind} ") for term in row.all_terms)]
+    return len(having) > _LEAST_SHARE * len(table.rows)
 
 
 def _without_typed_s(term: str, table: NoteTable) -> str:
@@ -209,11 +269,12 @@ def _without_typed_s(term: str, table: NoteTable) -> str:
     return bare if term not in table.terms and bare in table.terms else term
 
 
-def _by_column(holders: dict[str, list[NoteRow]], table: NoteTable) -> list[set[str]]:
+def _by_column(holders: Mapping[str, Collection[str]], table: NoteTable) -> list[set[str]]:
     """Return the terms by which rows differ, those of one column together."""
     groups: dict[str, set[str]] = {}
-    for term, holding in holders.items():
-        if 0 < len(holding) < len(table.rows):
+    for term, line_ids in holders.items():
+        if 0 < len(line_ids) < len(table.rows):
+            holding = [row for row in table.rows if row.line.id in line_ids]
             counts = Counter(column for row in holding for column, own in row.terms.items() if term in own)
             groups.setdefault(counts.most_common(1)[0][0], set()).add(term)
     return [*groups.values()]
@@ -261,14 +322,14 @@ def _limited_keys(
         key for row in table.rows for key, value in row.values.items() if not measure or key[1] == measure
     }
     if measure:
-        named = {key for key in keys if question.terms & frozenset(split_terms(key[0]))}
+        named = {key for key in keys if question.names_column(key[0])}
         return frozenset(named or keys)
     numbers = {key for key in keys if key[1] not in DAYS and key[1] != "clock"}
     for words in (limit_terms, question.terms):
         named = {key for key in numbers if words & frozenset(split_terms(key[0]))}
         if named:
             return frozenset(named)
-    return frozenset()
+    return frozenset(numbers) if len({column for column, _ in numbers}) == 1 else frozenset()
 
 
 def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
@@ -276,12 +337,19 @@ def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
     year = question.now.year
     is_dated = any(row.days(year) for row in table.rows)
     for period in find_periods(question.plain, question.now):
+        words = question.plain[slice(*period.words)]
+        if question.operation != "rows" and words.lower() in CALENDAR_WORDS:
+            continue  # any month or weekday of that name
         first, last = period.start.toordinal(), period.end.toordinal()
 
-        def holds(table_row: NoteRow, first: int = first, last: int = last) -> bool:
-            return any(first <= day <= last for day in table_row.days(year))
+        terms = frozenset(split_terms(words))
 
-        yield _Bound(holds, frozenset(split_terms(question.plain[slice(*period.words)])), is_dated)
+        def holds(
+            table_row: NoteRow, first: int = first, last: int = last, terms: frozenset[str] = terms
+        ) -> bool:
+            return terms <= table_row.all_terms or any(first <= day <= last for day in table_row.days(year))
+
+        yield _Bound(holds, terms | calendar_terms(words), is_dated)
 
 
 def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
@@ -310,17 +378,27 @@ def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
 def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: Closeness) -> Key | None:
     """Return column and measure that a question compares or adds; None where the rows have nothing alike."""
     counts = Counter(key for row in table_rows for key in row.values)
-    keys = [key for key, count in counts.items() if count >= max(1, _LEAST_SHARE * len(table_rows))]
+    keys = []
+    for key, count in counts.items():
+        filled = sum(row.cell(key[0]) != "" for row in table_rows)
+        if count >= max(1, _LEAST_SHARE * (filled if question.names_column(key[0]) else len(table_rows))):
+            keys.append(key)
     of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
+    others = [key for key in keys if key not in of_time]
     if question.operation in ("sum", "mean", "compare"):
-        keys = [key for key in keys if key not in of_time]
-    if question.operation in ("first", "last", "next"):
+        keys = others
+    elif question.operation in ("first", "last", "next") or question.ranks_by_time:
         keys = of_time or keys
+    elif question.operation in ("max", "min"):
+        keys = others or keys
     if len(keys) < 2:
         return keys[0] if keys else None
     texts = [_describe(key, table_rows) for key in keys]
     near = closeness(question.query, texts)
-    named = [len(question.terms & frozenset(split_terms(text))) for text in texts]
+    named = [
+        len(question.terms & frozenset(split_terms(text))) + (key[0].lower() in question.words)
+        for key, text in zip(keys, texts, strict=True)
+    ]
     scores = [own + _NAMED_WEIGHT * count for own, count in zip(near, named, strict=True)]
     return keys[scores.index(max(scores))]
 
@@ -360,6 +438,35 @@ def _add(
     return TableAnswer(operation, table, tuple(held), _write(total, values), terms)
 
 
+def _over_time(question: Question, table: NoteTable, table_rows: Sequence[NoteRow]) -> TableAnswer | None:
+    """
+    Return what the rows come to over the months or weekdays that are named, all if none is: one row's or all
+    rows' sum or mean, or the row with the most or the least.
+    """
+    columns = [name for name in table.columns if name in table.spread]
+    named = [name for name in columns if calendar_terms(name, is_cell=True) & question.calendar]
+    totals: list[tuple[NoteRow, CellValue]] = []
+    values: list[CellValue] = []
+    for row in table_rows:
+        own = [
+            value for (column, _), value in row.values.items() if column in (named or columns) and value.adds
+        ]
+        if own:
+            values += own
+            totals.append((row, replace(own[0], size=sum((value.size for value in own), Fraction(0)))))
+    if question.operation in ("max", "min"):
+        return _extreme(question.operation, table, totals)
+    if len(values) < 2:
+        return None
+    total = sum((value.size for value in values), Fraction(0))
+    expression = " + ".join(value.written for value in values)
+    rows = tuple(row for row, _ in totals)
+    if question.operation == "sum":
+        return TableAnswer("sum", table, rows, _write(total, values), expression)
+    mean = _write(total / len(values), values)
+    return TableAnswer("mean", table, rows, mean, f"({expression}) / {len(values)}")
+
+
 def _compare(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
     """Return the rows that a question names; of two with an amount alike also the difference."""
     about = table.about_terms
@@ -392,6 +499,28 @@ def _extreme(
     return TableAnswer(
         operation, table, tuple(row for row, value in valued_rows if sign * value.size == best)
     )
+
+
+def _end_of_time(question: Question, column_key: Key) -> Operation:
+    """Return which end of the days of a column a question wants: the youngest was born last."""
+    bases = {scale_of(word) for word in question.words}
+    if column_key[1] not in DAYS or question.operation not in ("max", "min", "first", "last"):
+        return question.operation
+    if bases & _YOUNG_SCALES:
+        return "last"
+    return "first" if bases & _OLD_SCALES else question.operation
+
+
+def _in_row_order(valued_rows: Sequence[tuple[NoteRow, CellValue]]) -> list[tuple[NoteRow, CellValue]]:
+    """Return values of which days without a year that run over the end of a year are in that order."""
+    sizes = [value.size for _, value in valued_rows]
+    turns = [place for place in range(1, len(sizes)) if sizes[place] < sizes[place - 1]]
+    if len(turns) != 1 or any(value.measure != "day" for _, value in valued_rows) or sizes[-1] > sizes[0]:
+        return [*valued_rows]
+    return [
+        (row, replace(value, size=value.size + _DAYS_OF_YEAR) if place >= turns[0] else value)
+        for place, (row, value) in enumerate(valued_rows)
+    ]
 
 
 def _write(size: Fraction, alike: Sequence[CellValue]) -> str:
@@ -440,10 +569,11 @@ def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteR
     past = [pair for pair in dated if pair[1].measure == "date" and pair[1].size <= today.toordinal()]
     if not past:
         return None
-    row, value = max(past, key=lambda pair: pair[1].size)
+    is_age = bool(asked & _words("age"))
+    row, value = (min if is_age else max)(past, key=lambda pair: pair[1].size)
     since = date.fromordinal(int(value.size))
     years = age_between(since.isoformat(), today.isoformat())
-    if asked & _words("age"):
+    if is_age:
         return TableAnswer("days", table, (row,), f"{years} years", f"years between {since} and {today}")
     days = f"{(today - since).days} days"
     return TableAnswer("days", table, (row,), days, f"days between {since} and {today}")

@@ -46,6 +46,8 @@ from panda.session.registry import (
 from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
+_COVERED_BETTER = 0.05
+"""By how much more of its words must be covered for a message to be read without what it may refer to."""
 _SURELY = 0.9
 """Probability from which on a message asks or tells something, whatever else it sounds like."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
@@ -105,6 +107,16 @@ class References:
         mentions = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.mentions)]
         return replace(self, mentions=tuple(mentions))
 
+    @property
+    def are_pronouns(self) -> bool:
+        """Whether something is resolved, and all of it stands behind a pronoun."""
+        resolved = [mention for mention in self.mentions if mention.refs]
+        return bool(resolved) and all(mention.how in ("one", "several") for mention in resolved)
+
+    def unresolved(self) -> "References":
+        """Return the references with none resolved."""
+        return replace(self, mentions=tuple(replace(mention, refs=()) for mention in self.mentions))
+
     def resolved_query(self, query: str, written: str) -> str:
         """The query with names for the references, in a model's words if they have every name."""
         resolved = follow_up(query, self.mentions, self.carry)
@@ -136,6 +148,8 @@ class UserMessage:
     follow_up: FollowUp | None = None
     names_kept: Callable[[], bool] = lambda: False  # whether each word of it stands in what is kept
     has_documents: bool = False  # whether documents were handed over with it
+    measure_coverage: Callable[[str], float] = lambda text: 0.0
+    """Says how well what is closest to a text, of all saved, covers the words of the message, 0 to 1."""
 
     @property
     def is_open(self) -> bool:
@@ -169,22 +183,53 @@ def interpret(
         target: What the first open reference means, if it is one of the candidates.
         written: The resolved query in a model's words; it counts if it has every name.
     """
-    query, references = message.query, message.references
+    query = message.query
+    references = message.references
     if target in message.candidates:
         references = references.resolved_to(str(target))
     follow_up = None if referred_turns(query) else message.follow_up
-    if follow_up and references.refs and not follow_up.stands_with_references:
+    by_pronoun = references.are_pronouns
+    if follow_up and references.refs and not (by_pronoun or follow_up.stands_with_references):
         follow_up = None
-    goes_on = (follow_up is not None and is_question(query)) or message.names_kept()
-    reading = read_message(message, references, signals, goes_on=goes_on)
+    reading = _read_with(message, references, signals, follow_up)
     answered = answer_of(message.carry.pending_clarification, query, reading)
-    resolved = ""
-    if agreed_query(message.carry, answered, query) is None:
-        asked = query if references.refs else asked_part(query, reading)
-        resolved = follow_up.resolved_query if follow_up else references.resolved_query(asked, written)
+    if agreed_query(message.carry, answered, query) is not None:
+        return Interpretation(reading=reading, references=references, follow_up=follow_up, resolved_query="")
+    asked = query if references.refs else asked_part(query, reading)
+    named = references.resolved_query(asked, written)
+    resolved = follow_up.resolved_query if follow_up else named
+    if reading.mood == "asks" and (follow_up is not None or by_pronoun):
+        resolved = _best_covered(message, [resolved, named, asked])
+        if follow_up and resolved != follow_up.resolved_query:
+            follow_up = None
+        if resolved == asked:
+            references = references.unresolved()
+        reading = _read_with(message, references, signals, follow_up)
     return Interpretation(
         reading=reading, references=references, follow_up=follow_up, resolved_query=resolved
     )
+
+
+def _read_with(
+    message: UserMessage, references: References, signals: MessageSignals | None, follow_up: FollowUp | None
+) -> Reading:
+    goes_on = (follow_up is not None and is_question(message.query)) or message.names_kept()
+    return read_message(message, references, signals, goes_on=goes_on)
+
+
+def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:
+    """
+    Return the way to read a message whose closest passage covers the message's own words best; a later way
+    must be better by _COVERED_BETTER than those before it.
+    """
+    best, *others = dict.fromkeys(ways)
+    highest = message.measure_coverage(best) if others else 0.0
+    for way in others:
+        coverage = message.measure_coverage(way)
+        if coverage > highest + _COVERED_BETTER:
+            best = way
+            highest = coverage
+    return best
 
 
 def read_message(

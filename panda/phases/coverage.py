@@ -1,0 +1,34 @@
+"""How well what is saved covers the words of a message, read one way or another."""
+
+from dataclasses import dataclass
+
+from panda.memory.reader import NodeReader, find_node
+from panda.phases.turn import Turn
+from panda.retrieval.candidates import Retriever
+from panda.retrieval.passages import PassageRanker, cut_passages
+from panda.retrieval.relevance import share_of_words
+
+_LOOKED_AT = 20
+"""Nodes whose passages are compared."""
+
+
+@dataclass(frozen=True)
+class SavedCoverage:
+    """Finds the passage that is closest to a text and compares it with the query of a turn."""
+
+    retriever: Retriever
+    reader: NodeReader
+    ranker: PassageRanker
+
+    def measure(self, turn: Turn, text: str) -> float:
+        """
+        Return how well the passage that is closest to a text covers the telling words of the turn's query,
+        0 to 1.
+        """
+        found = self.retriever.find(text, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
+        nodes = [node for candidate in found if (node := find_node(self.reader, candidate.node_id))]
+        ranked = self.ranker.rank(text, [passage for node in nodes for passage in cut_passages(node)])
+        if not ranked:
+            return 0.0
+        coverage = self.ranker.measure_coverage(turn.query, ranked[0].passage)
+        return coverage.mean if coverage else share_of_words(turn.query, ranked[0].passage.encoded)
