@@ -13,6 +13,8 @@ from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read
 
 SURE = 0.82
 """How probable it must be that a clause tells for it to be kept and nothing else."""
+_SURE_OF_QUESTION_WORD = 0.95
+"""The same of one that begins as a question does."""
 _MAY_TELL = 0.25
 """From which on a message that rather asks is kept as well, if it corrects something."""
 _MAYBE = 0.3
@@ -31,6 +33,7 @@ _STRUCTURE = lazy_pattern(r"#{1,6} |```|~~~|\|.*\|")
 _SHORT = read_words("abbreviations.txt")
 _WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
 _BEGINS = lazy_pattern(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
+_STARTS_WH = lazy_pattern(rf"{_WH}\b", re.IGNORECASE)
 
 
 Moods = Mapping[str, Mapping[Mood, float]]
@@ -112,6 +115,9 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             read = moods.get(text, own) if best else own
             mood, sure = best_mood(read), read.get("tells", 0.0)
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
+            if sure < _SURE_OF_QUESTION_WORD and _STARTS_WH.match(text) and mood == "tells":
+                mood = "asks"
+                sure = 0.0
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
                 mood, sure, is_own = "tells", 1.0, True
             is_sure = sure >= SURE

@@ -22,6 +22,10 @@ _LEAST = 0.35
 """Probability from which on a figure is worked out: the rows that it is of stand below it."""
 _LEAST_ROW = 0.5
 """The same of what leaves all but one row out."""
+_SURELY_WORKED_OUT = 0.6
+"""The same where no line of a table is among the closest."""
+_LEAST_SHARE = 0.5
+"""Share of the query's words that such a table has."""
 _LEAST_COUNT = 0.1
 """The same of a count of rows that a question leaves: the rows stand below it in any case."""
 _OF_ONE_ROW = ("days", "rows")
@@ -48,39 +52,58 @@ def answer_from_tables(
     turn: Turn, ranked_passages: Sequence[RankedPassage], reader: NodeReader, ranker: PassageRanker
 ) -> FromTable | None:
     """
-    Return what the table of the closest passage says to a query; None where that is no part of the table that
-    is closest as a whole, or where nothing is to be done with its rows.
+    Return what the table of the closest passages says to a query, or where it surely wants something worked
+    out, the table that is closest as a whole; None where nothing is to be done with the rows of either.
     """
-    if not ranked_passages or ranked_passages[0].best.list_id is None:
-        return None
     goes_on = turn.analysis.content_reference is not None
-    probabilities = ranker.read_operations(turn.query if goes_on else turn.meant)
+    probabilities = ranker.read_operations(turn.query if goes_on else turn.meant) if ranked_passages else {}
     if not probabilities:
         return None
     operation = max(OPERATIONS, key=lambda name: probabilities[name] if name != "rows" else 0.0)
     if probabilities[operation] < (_LEAST if operation in _LEADS else _LEAST_ROW):
         operation = "rows"
     question = Question(turn.meant, operation, turn.context.front.created_at)
-    ids = dict.fromkeys(
-        [
-            *(ranked.passage.node_id for ranked in ranked_passages),
-            *planned_nodes(turn.folder.load(RetrievalPlan)),
-        ]
-    )
+    nearest = rank_tables(question, _tables(turn, ranked_passages, reader), ranker.closeness)
+    near = _by_passages(nearest, ranked_passages, keep_order=operation not in _OF_ONE_ROW)
+    if not near and operation not in _OF_ONE_ROW and probabilities[operation] >= _SURELY_WORKED_OUT:
+        near = [table for table in nearest[:1] if question.share_in(table) >= _LEAST_SHARE]
+    for table in near:
+        answer = answer_from_table(question, table, ranker.closeness)
+        if answer is None or not _is_meant(answer, ranked_passages, is_nearest=table is nearest[0]):
+            continue
+        if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT:
+            counted = answer_from_table(replace(question, operation="count"), table, ranker.closeness)
+            answer = counted or answer
+        lines = tuple(_lines(answer)[:MOST_ITEMS])
+        return FromTable(lines, is_absent=not lines)
+    return None
+
+
+def _tables(turn: Turn, ranked_passages: Sequence[RankedPassage], reader: NodeReader) -> list[NoteTable]:
+    """Return the tables of the nodes of passages, then of the retrieval plan."""
+    planned = planned_nodes(turn.folder.load(RetrievalPlan))
+    ids = dict.fromkeys([*(ranked.passage.node_id for ranked in ranked_passages), *planned])
     nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     tables = [_without_excluded(turn, table) for node in nodes for table in read_tables(node)]
-    nearest = rank_tables(question, [table for table in tables if len(table.rows) > 1], ranker.closeness)
-    near = _by_passages(nearest, ranked_passages, keep_order=operation not in _OF_ONE_ROW)
-    answers = (answer_from_table(question, table, ranker.closeness) for table in near)
-    answer = next((found for found in answers if found is not None), None)
-    if answer is None:
-        return None
-    if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT:
-        counted = answer_from_table(replace(question, operation="count"), answer.table, ranker.closeness)
-        answer = counted or answer
+    return [table for table in tables if len(table.rows) > 1]
+
+
+def _is_meant(answer: TableAnswer, ranked_passages: Sequence[RankedPassage], *, is_nearest: bool) -> bool:
+    """
+    Return whether rows that stand for themselves have the closest line, or several of the closest table have
+    one of the lines that are shown; one row of a table is told as a passage. That a table has none counts of
+    the table of the closest line.
+    """
     if not answer.rows:
-        return FromTable((), is_absent=True)
-    return FromTable(tuple(_lines(answer)[:MOST_ITEMS]))
+        return any(row.line.id == ranked_passages[0].best.id for row in answer.table.rows)
+    if answer.operation != "rows" or answer.is_limited:
+        return True
+    if len(answer.rows) == 1 and answer.rows[0].line.form == "row":
+        return False
+    ids = {row.line.id for row in answer.rows}
+    if ranked_passages[0].best.id in ids:
+        return True
+    return is_nearest and len(ids) > 1 and any(ranked.best.id in ids for ranked in ranked_passages)
 
 
 def _by_passages(

@@ -17,7 +17,16 @@ from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.store.records import Line
 
-__all__ = ["CALENDAR_WORDS", "DAYS", "CellValue", "NoteRow", "NoteTable", "calendar_terms", "read_tables"]
+__all__ = [
+    "CALENDAR_WORDS",
+    "DAYS",
+    "LABEL",
+    "CellValue",
+    "NoteRow",
+    "NoteTable",
+    "calendar_terms",
+    "read_tables",
+]
 
 DAYS = frozenset(("date", "day"))
 """Measures of days: with a year and without one."""
@@ -29,7 +38,7 @@ _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?!\d)")
 _SIGN = re.compile(r"[$€£¥]")
 _DAY = re.compile(r"--(\d\d)-(\d\d)")
 _LEAP_YEAR = 2000
-_LABEL = "name"
+LABEL = "name"
 """Column of what stands before the colon of a list's items."""
 _MOST_LABEL_CHARS = 60
 _LABELLED = re.compile(r"(?P<label>[^:]+(?::\d\d)?): (?P<rest>.+)", re.DOTALL)
@@ -88,7 +97,7 @@ class NoteRow:
         firsts: dict[tuple[str, str], CellValue] = {}
         for column, text in self.cells:
             for value in _values(column, text):
-                if column != _LABEL or self.line.form == "row" or value.measure in DAYS:
+                if column != LABEL or self.line.form == "row" or value.measure in DAYS:
                     firsts.setdefault((column, value.measure), value)
         return firsts
 
@@ -177,7 +186,7 @@ class NoteTable:
     @cached_property
     def is_series(self) -> bool:
         """Whether its rows are days with one number each: what is counted is that number."""
-        days = [row for row in self.rows if any(key == (_LABEL, "date") for key in row.values)]
+        days = [row for row in self.rows if any(key == (LABEL, "date") for key in row.values)]
         numbers = {key for row in self.rows for key in row.values if key[1] not in DAYS and key[1] != "clock"}
         return len(days) == len(self.rows) and len(numbers) == 1
 
@@ -220,7 +229,7 @@ def _read_row(line: Line) -> NoteRow:
     labelled = _LABELLED.fullmatch(bare)
     if labelled and len(labelled["label"]) <= _MOST_LABEL_CHARS:
         return NoteRow(
-            line, labelled["label"], ((_LABEL, labelled["label"]), ("", labelled["rest"])), is_ticked
+            line, labelled["label"], ((LABEL, labelled["label"]), ("", labelled["rest"])), is_ticked
         )
     return NoteRow(line, label_of(bare), (("", bare),), is_ticked)
 

@@ -23,10 +23,16 @@ from panda.language.words import (
     split_terms,
     split_words,
 )
-from panda.retrieval.note_tables import CALENDAR_WORDS, DAYS, CellValue, NoteRow, NoteTable, calendar_terms
+from panda.retrieval.note_tables import (
+    CALENDAR_WORDS,
+    DAYS,
+    LABEL,
+    CellValue,
+    NoteRow,
+    NoteTable,
+    calendar_terms,
+)
 from panda.retrieval.operations import Operation
-
-__all__ = ["Question", "TableAnswer", "answer_from_table", "find_rows", "rank_tables"]
 
 Closeness = Callable[[str, Sequence[str]], Sequence[float]]
 """Gives the cosines of a text with others, in their order."""
@@ -105,6 +111,10 @@ class Question:
         is_whole = column.lower() in self.words and column.lower() not in _QUESTION_WORDS
         return is_whole or bool(self.terms & frozenset(split_terms(column)))
 
+    def share_in(self, table: NoteTable) -> float:
+        """Return the share of its telling words that a table has."""
+        return len(self.terms & table.terms) / max(1, len(self.terms))
+
     @cached_property
     def ranks_by_time(self) -> bool:
         """Return whether it has a word that ranks by days, times or ages, as "youngest" and "latest"."""
@@ -138,6 +148,8 @@ class TableAnswer:
     """What is worked out from them: "184.30 €"; "" where the rows say it."""
     expression: str = ""
     """What gives the value, over numbers of the rows and today."""
+    is_limited: bool = False
+    """Whether a limit, a time, a column of yes and no, or boxes have left rows out."""
 
 
 def rank_tables(question: Question, tables: Sequence[NoteTable], closeness: Closeness) -> list[NoteTable]:
@@ -146,7 +158,7 @@ def rank_tables(question: Question, tables: Sequence[NoteTable], closeness: Clos
         return []
     titles = [f"{table.about}. {', '.join(filter(None, table.columns))}" for table in tables]
     near = closeness(question.query, titles)
-    shares = [len(question.terms & table.terms) / max(1, len(question.terms)) for table in tables]
+    shares = [question.share_in(table) for table in tables]
     order = sorted(range(len(tables)), key=lambda at: -near[at] - shares[at])
     return [tables[at] for at in order]
 
@@ -164,8 +176,9 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
         question = replace(question, operation=operation)
     selected = find_rows(question, table)
     if operation == "rows":
-        tells_apart = selected.is_bounded and len(selected.rows) < len(table.rows)
-        return TableAnswer(operation, table, selected.rows) if tells_apart else None
+        if len(selected.rows) == len(table.rows) or not (selected.is_limited or selected.names_values):
+            return None
+        return TableAnswer(operation, table, selected.rows, is_limited=selected.is_limited)
     if selected.is_absent:
         return None
     if not selected.rows:
@@ -203,8 +216,10 @@ class FoundRows:
     rows: tuple[NoteRow, ...]
     is_absent: bool
     """Whether it names what the table does not have."""
-    is_bounded: bool
-    """Whether a limit, a time, a column of yes and no, boxes, or values that are named have left rows out."""
+    is_limited: bool
+    """Whether a limit, a time, a column of yes and no, or boxes have left rows out."""
+    names_values: bool
+    """Whether values that are named have left rows out."""
 
 
 @dataclass(frozen=True)
@@ -240,15 +255,19 @@ def find_rows(question: Question, table: NoteTable) -> FoundRows:
         unwanted = {line_id for term in terms & question.denied for line_id in holders[term]}
         rows = [row for row in rows if row.line.id not in unwanted]
     missing = {term for term in question.strange & asked if not holders[term]}
-    missing |= {term for term in question.calendar & asked if not holders[term] and _has_alike(term, table)}
-    is_bounded = names_values or any(bound.limits for bound in bounds)
-    return FoundRows(tuple(rows), bool(missing), is_bounded)
+    lacks_time = any(not holders[term] and _has_alike(term, table) for term in question.calendar & asked)
+    is_limited = lacks_time or any(bound.limits for bound in bounds)
+    return FoundRows(() if lacks_time else tuple(rows), bool(missing), is_limited, names_values)
 
 
 def _holding(term: str, question: Question, table: NoteTable) -> set[str]:
     """Return ids of the lines that have a term, in a column that is named if it stands in one."""
-    columns = {column for row in table.rows for column, terms in row.terms.items() if term in terms}
+    counts = Counter(column for row in table.rows for column, terms in row.terms.items() if term in terms)
+    columns = {*counts}
     named = {column for column in columns if question.names_column(column)}
+    if term.isdigit() and not named:  # a number is a value of its own column, or one that several rows have
+        keys = {table.columns[0], LABEL}
+        columns = {column for column, count in counts.items() if column in keys or count > 1}
     return {
         row.line.id
         for row in table.rows
@@ -386,7 +405,7 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
     of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
     others = [key for key in keys if key not in of_time]
     if question.operation in ("sum", "mean", "compare"):
-        keys = others
+        keys = [key for key in others if not _is_name(key, table_rows)]
     elif question.operation in ("first", "last", "next") or question.ranks_by_time:
         keys = of_time or keys
     elif question.operation in ("max", "min"):
@@ -401,6 +420,14 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
     ]
     scores = [own + _NAMED_WEIGHT * count for own, count in zip(near, named, strict=True)]
     return keys[scores.index(max(scores))]
+
+
+def _is_name(column_key: Key, table_rows: Sequence[NoteRow]) -> bool:
+    """Return whether a column of bare numbers is the first one of a table and only names its rows."""
+    column, measure = column_key
+    numbers = [row.values[column_key].size for row in table_rows if column_key in row.values]
+    is_first = table_rows[0].line.form == "row" and table_rows[0].cells[0][0] == column
+    return is_first and not measure and len(set(numbers)) == len(numbers)
 
 
 def _describe(column_key: Key, table_rows: Sequence[NoteRow]) -> str:

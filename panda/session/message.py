@@ -43,6 +43,7 @@ from panda.session.registry import (
     names,
     replace_references,
 )
+from panda.session.substitution import ask_anew
 from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
@@ -198,8 +199,10 @@ def interpret(
     asked = query if references.refs else asked_part(query, reading)
     named = references.resolved_query(asked, written)
     resolved = follow_up.resolved_query if follow_up else named
-    if reading.mood == "asks" and (follow_up is not None or by_pronoun):
-        resolved = _best_covered(message, [resolved, named, asked])
+    anew = _asked_anew(message, references) if reading.mood == "asks" else None
+    if anew is not None or (reading.mood == "asks" and (follow_up is not None or by_pronoun)):
+        ways = [way for way in (anew, resolved, named, asked) if way is not None]
+        resolved = _best_covered(message, ways)
         if follow_up and resolved != follow_up.resolved_query:
             follow_up = None
         if resolved == asked:
@@ -215,6 +218,12 @@ def _read_with(
 ) -> Reading:
     goes_on = (follow_up is not None and is_question(message.query)) or message.names_kept()
     return read_message(message, references, signals, goes_on=goes_on)
+
+
+def _asked_anew(message: UserMessage, references: References) -> str | None:
+    """Return the last question asked of what a message names, where nothing else says what it refers to."""
+    recent = message.carry.recent_turns
+    return ask_anew(message.query, recent[-1].user) if recent and not references.refs else None
 
 
 def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:
