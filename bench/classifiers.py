@@ -236,6 +236,10 @@ def _descend(cases: Sequence[Case], runs: Sequence[str], texts: Texts) -> Model:
     marks = _mark(cases, runs)
     vectors, mask = texts.stack([case.text for case in cases])
     wanted = np.eye(len(classes), dtype=np.float32)[[classes.index(case.label) for case in cases]]
+    weight = np.ones((len(cases), 1), np.float32)
+    if "rows" in classes:  # most questions want rows: an operation weighs more the fewer there are of it
+        of_classes = wanted.sum(0)
+        weight = np.sqrt(of_classes.mean() / of_classes)[wanted.argmax(1)][:, None]
     start = np.random.default_rng(SEED).normal(scale=0.01, size=(vectors.shape[2], len(classes)))
     found = [
         np.zeros((len(runs), len(classes)), np.float32),
@@ -247,7 +251,7 @@ def _descend(cases: Sequence[Case], runs: Sequence[str], texts: Texts) -> Model:
     decay = float(np.clip(_DECAY / len(cases), *_DECAYS))
     for step in range(1, _STEPS + 1):
         shares, attention = _forward(Model(classes, tuple(runs), *found), marks, vectors, mask)
-        error = (shares - wanted) / len(cases)
+        error = (shares - wanted) * weight / len(cases)
         slopes = [
             marks.T @ error + decay * found[0],
             error.sum(0),
