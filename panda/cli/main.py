@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from panda import __version__
 from panda.cli.boundary import run
 from panda.cli.command import build_command, flag
 from panda.cli.shells import use_safe_scripts
@@ -181,7 +180,9 @@ def _prepare_streams() -> None:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"panda {__version__}")
+        from panda.cli.version import describe_version
+
+        typer.echo(f"panda {describe_version()}")
         raise typer.Exit
 
 
