@@ -72,8 +72,9 @@ class DaskCluster:
             fix = f"start one: dask worker {address} --nthreads 1"
             raise TryAgainError("the scheduler has no worker", where=address, fix=fix) from exc
 
-    def begin(self, opener: Opener) -> Self:
+    def begin(self, settings: Settings, start: Path, ran_on: Fingerprint) -> Self:
         """Have every worker process made ready, once, by what travels there by the scheduler."""
+        opener = remote_worker(settings, start, ran_on)
         self._name = f"panda-{uuid4().hex}"
         self._opener = self._client.submit(_same, opener, key=f"{self._name}-opener", pure=False)
         return self

@@ -1,0 +1,124 @@
+"""
+What add-ons bring to the program.
+
+An add-on is a package with a manifest: a value `ADDON` that names what it adds to the tables of the core.
+Some come with panda, in panda/addons/; others are installed beside it, and name their manifest in the
+entry-point group `panda.addons`. The core imports no add-on: it asks here for what its tables do not have.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from panda.errors import AddonError
+
+GROUP = "panda.addons"
+"""The group of entry points in which an installed package names its manifest."""
+_PACKAGED = Path(__file__).parent / "addons"
+
+
+class CommandEntry(Struct, frozen=True):
+    """A line of the table of commands."""
+
+    words: str  # what the user types, e.g. "models list"
+    target: str  # where its function is, "module:function"
+    help: str  # one line for `panda --help`
+    after: str | None = None  # the words of the command that it follows in `panda --help`; None: at the end
+
+
+class Addon(Struct, frozen=True, kw_only=True):
+    """
+    The manifest of an add-on.
+
+    A target is "module:name". It is imported when it is needed, so that a manifest imports nothing but this.
+    """
+
+    name: str
+    commands: tuple[CommandEntry, ...] = ()
+    group_help: Mapping[str, str] = {}  # by first word of commands of two words
+    tools: str | None = None  # target of a sequence of tools, see panda/tools/contract.py
+    steps: str | None = None  # target of a sequence of step contracts, see panda/steps/contract.py
+    recipe_directory: Path | None = None  # holds CATEGORY/NAME.yaml, and registry.yaml for what they serve
+    prompt_directory: Path | None = None  # holds CATEGORY/NAME.md
+    modes: Mapping[str, str] = {}
+    """Target by mode of turns: opens the workspace of a turn, see OpenWorkspace in panda/app.py."""
+    engines: Mapping[str, str] = {}
+    """Target by engine of `panda batch`: connects to a cluster, see Cluster in panda/runs/cluster.py."""
+    page_browser: str | None = None
+    """Target that opens pages as their scripts make them, see OpenBrowser in panda/web/page_browser.py."""
+
+
+def load_target(target: str) -> Any:
+    """Return what "module:name" names. AddonError: there is no such module or name."""
+    module_name, _, name = target.partition(":")
+    try:
+        return getattr(import_module(module_name), name)
+    except (ImportError, AttributeError) as exc:
+        raise AddonError(f"{target} cannot be loaded: {exc}", where=target) from exc
+
+
+@cache
+def load_addons() -> tuple[Addon, ...]:
+    """
+    Return the manifests of all add-ons: those that come with panda, by name, then those that are installed.
+
+    Raises:
+        AddonError: One cannot be loaded, or is no manifest.
+    """
+    packaged = [_load_packaged(path.parent.name) for path in sorted(_PACKAGED.glob("*/__init__.py"))]
+    return (*packaged, *_load_installed())
+
+
+def _load_packaged(name: str) -> Addon:
+    addon: Addon = import_module(f"panda.addons.{name}").ADDON
+    return addon
+
+
+def _load_installed() -> Iterator[Addon]:
+    if not _names_group(sys.path):
+        return
+    from importlib.metadata import entry_points  # takes a quarter of the time of `panda --help`
+
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        package = entry.dist.name if entry.dist is not None else entry.name
+        fix = f"install another version of {package}, or remove it: pip uninstall {package}"
+        try:
+            addon = entry.load()
+        except (ImportError, AttributeError, TypeError, SyntaxError) as exc:
+            message = f"the add-on {entry.name} of {package} cannot be loaded: {exc}"
+            raise AddonError(message, where=entry.value, fix=fix) from exc
+        if not isinstance(addon, Addon):
+            message = f"the add-on {entry.name} of {package} is a {type(addon).__name__}, not an Addon"
+            raise AddonError(message, where=entry.value, fix=fix)
+        yield addon
+
+
+def _names_group(directories: Iterable[str]) -> bool:
+    """Return whether an installed package has entry points of the group; importlib.metadata loads slowly."""
+    heading = f"[{GROUP}]".encode()
+    for directory in directories:
+        with suppress(OSError), os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.name.endswith((".dist-info", ".egg-info")):
+                    with suppress(OSError), Path(entry.path, "entry_points.txt").open("rb") as file:
+                        if heading in file.read():
+                            return True
+    return False
+
+
+def find_engine(name: str) -> Any | None:
+    """Return what connects to a cluster for an engine of `panda batch`; None if no add-on has it."""
+    target = next((addon.engines[name] for addon in load_addons() if name in addon.engines), None)
+    return None if target is None else load_target(target)
+
+
+def engine_names() -> list[str]:
+    """Return the engines of `panda batch` that add-ons have."""
+    return [name for addon in load_addons() for name in addon.engines]
