@@ -39,7 +39,8 @@ TIERS = (
     {"panda.store", "panda.web"},
     {"panda.documents"},
     {"panda.language"},
-    {"panda.isolation", "panda.addon_registry"},
+    {"panda.isolation", "panda.extensible_table"},
+    {"panda.addon_registry"},
     {"panda.errors"},
 )
 """From the top down; a module imports only from tiers below its own, or its own package."""
