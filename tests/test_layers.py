@@ -13,7 +13,6 @@ TIERS = (
     {"panda.__main__"},
     {"panda.addons"},
     {"panda.cli"},
-    {"panda.view"},
     {"panda.serving"},
     {"panda.exchange"},
     {"panda.runs"},
@@ -87,10 +86,10 @@ ONLY_IMPORTERS = {
     "mcp": {"serving/mcp_server.py"},
     "mcp_types": {"serving/mcp_server.py"},
     "uvicorn": {"serving/listening.py"},
-    "starlette": {"serving/synthesis_api.py", "view/application.py"},
+    "starlette": {"serving/synthesis_api.py", "addons/view/application.py"},
     "pypdf": {"documents/pdf.py"},
     "huggingface_hub": {"models/hub.py"},
-    "markdown_it": {"documents/markdown.py", "view/answer.py"},
+    "markdown_it": {"documents/markdown.py", "addons/view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""
 

@@ -87,7 +87,6 @@ COMMANDS = (
     CommandEntry("diff", "panda.cli.replay:diff", "Compare two runs, or a run and the saved turns."),
     CommandEntry("list", "panda.cli.turn:list_turns", "List the saved turns of a user."),
     CommandEntry("show", "panda.cli.turn:show", "Show a turn, one section of it, or one of its files."),
-    CommandEntry("view", "panda.cli.view:view", "Look at turns and what they rest on in the browser."),
     CommandEntry(
         "export", "panda.cli.history:export", "Take saved turns out: queries, JSON lines, a transcript."
     ),

@@ -9,6 +9,24 @@ from types import SimpleNamespace
 
 from markupsafe import Markup
 
+from panda.addons.view.answer import MOST_CHARS, render_markdown
+from panda.addons.view.attempts import read_attempts
+from panda.addons.view.calls import show_calls
+from panda.addons.view.evidence import (
+    Statement,
+    cited_nodes,
+    find_evidence,
+    find_statements,
+    split_answer,
+    texts_of,
+    turn_at,
+)
+from panda.addons.view.past_notes import PastNotes
+from panda.addons.view.runs import is_run_name
+from panda.addons.view.shelf import Part, Query, Shelf
+from panda.addons.view.shown_turn import ShownTurn, find_shown_turn
+from panda.addons.view.steps import StepNodes, read_steps
+from panda.addons.view.turn_reader import TurnReader
 from panda.documents.context import SECTIONS, Phase, render_section
 from panda.errors import Problem
 from panda.index.executions import TurnExecutions, turn_executions
@@ -35,24 +53,6 @@ from panda.store.records import (
     TurnDocuments,
 )
 from panda.store.turns import TurnFolder
-from panda.view.answer import MOST_CHARS, render_markdown
-from panda.view.attempts import read_attempts
-from panda.view.calls import show_calls
-from panda.view.evidence import (
-    Statement,
-    cited_nodes,
-    find_evidence,
-    find_statements,
-    split_answer,
-    texts_of,
-    turn_at,
-)
-from panda.view.past_notes import PastNotes
-from panda.view.runs import is_run_name
-from panda.view.shelf import Part, Query, Shelf
-from panda.view.shown_turn import ShownTurn, find_shown_turn
-from panda.view.steps import StepNodes, read_steps
-from panda.view.turn_reader import TurnReader
 
 _MOST_STATEMENTS = 200
 _IMAGE_BYTES = 4_194_304

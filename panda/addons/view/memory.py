@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
 
+from panda.addons.view.plots import Line, Plot, Point, share_of
+from panda.addons.view.shelf import Part, Query, Shelf
 from panda.documents.memory_file import render_value
 from panda.documents.text import shorten
 from panda.errors import NotFoundError, Problem, StoreError
@@ -21,8 +23,6 @@ from panda.store.fact import Assertion, Conflict, Subject
 from panda.store.files import read_text
 from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, UserStore
 from panda.store.lines import LineTail
-from panda.view.plots import Line, Plot, Point, share_of
-from panda.view.shelf import Part, Query, Shelf
 
 _PAGE_ROWS = 200
 _VALUE_CHARS = 400

@@ -7,10 +7,10 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Literal, NamedTuple
 
+from panda.addons.view.turn_reader import TurnReader
 from panda.documents.context import SECTIONS, Section, render_section
 from panda.documents.text import count_noun
 from panda.store.layout import CONTEXT_MD
-from panda.view.turn_reader import TurnReader
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _MOST_ATTEMPTS = 20

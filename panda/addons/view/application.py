@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from panda.addons.view.shelf import Shelf
+from panda.addons.view.site import ASSETS, POLICY, Served, Site, read_asset
 from panda.errors import NotFoundError, Problem
-from panda.view.shelf import Shelf
-from panda.view.site import ASSETS, POLICY, Served, Site, read_asset
 
 _HEADERS = {
     "content-security-policy": f"{POLICY}; frame-ancestors 'none'",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
 
+from panda.addons.view.shelf import Query, Shelf
 from panda.errors import NotFoundError, Problem
 from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
@@ -14,7 +15,6 @@ from panda.store.layout import check_id, turn_number
 from panda.store.records import Session
 from panda.store.turns import read_row
 from panda.store.visits import SAVED_STATUSES
-from panda.view.shelf import Query, Shelf
 
 _PAGE_ROWS = 50
 _MOST_LOOKED = 2_000

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from panda.actions.search import search_index
+from panda.addons.view.shelf import Query, Shelf
 from panda.documents.text import shorten, strip_citations
 from panda.documents.times import read_instant
 from panda.errors import Problem, UsageError
@@ -20,7 +21,6 @@ from panda.store.layout import RESPONSE_MD, UserStore, check_id
 from panda.store.outcome import TurnOutcome
 from panda.store.records import STATUSES
 from panda.store.turns import TurnRow, read_row
-from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50
 _MOST_OPENED = 3_000

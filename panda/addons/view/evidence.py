@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from panda.addons.view.past_notes import PastNotes
 from panda.documents.context import Section
 from panda.documents.evidence import told_claims
 from panda.documents.text import one_line, strip_citations
@@ -14,7 +15,6 @@ from panda.errors import Problem
 from panda.language.words import split_words
 from panda.memory.confidence import age_days
 from panda.memory.node import Node
-from panda.view.past_notes import PastNotes
 
 _AROUND = 2  # lines shown before and after the quoted one
 _LIKE = 0.5  # least share of a line's words that stand in a statement which is near to it

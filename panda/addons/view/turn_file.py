@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
+from panda.addons.view.shelf import Query, Shelf
+from panda.addons.view.shown_turn import find_shown_turn
 from panda.documents.text import unescape_path
 from panda.errors import NotFoundError
 from panda.store.files import look_beneath, read_beneath
-from panda.view.shelf import Query, Shelf
-from panda.view.shown_turn import find_shown_turn
 
 _MOST_BYTES = 1_048_576
 

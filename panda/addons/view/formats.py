@@ -7,10 +7,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from panda.addons.view.shelf import Part
 from panda.documents.text import shorten, strip_citations
 from panda.documents.times import parse_time
 from panda.memory.confidence import level
-from panda.view.shelf import Part
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400

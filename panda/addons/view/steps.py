@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from panda.addons.view.turn_reader import TurnReader
 from panda.errors import MemoryNodeError
 from panda.memory.node import Node
 from panda.memory.reader import PastReader
 from panda.store.layout import step_name
 from panda.store.records import Line, Step
-from panda.view.turn_reader import TurnReader
 
 _STEP = "step:"
 _MOST_STEPS = 99

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from panda.addons.view.runs import find_run, turns_address
+from panda.addons.view.shelf import Query, Shelf
 from panda.errors import NotFoundError
 from panda.memory.files import Bound
 from panda.runs.ledger import RunFolder, RunPlan
 from panda.store.layout import Apart, UserStore
 from panda.store.turns import TurnFolder
-from panda.view.runs import find_run, turns_address
-from panda.view.shelf import Query, Shelf
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,20 +17,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from panda import __version__
+from panda.addons.view.answer import render_markdown
+from panda.addons.view.comparison import load_comparison
+from panda.addons.view.formats import FILTERS
+from panda.addons.view.interventions import load_interventions
+from panda.addons.view.memory import address_of, belief, load_memory, load_value, value_text
+from panda.addons.view.runs import load_run, load_run_list, run_names
+from panda.addons.view.sessions import load_session_list, load_session_page, session_names
+from panda.addons.view.shelf import Load, Query, Shelf
+from panda.addons.view.stats import load_stats
+from panda.addons.view.turn import load_turn
+from panda.addons.view.turn_file import load_turn_file
+from panda.addons.view.turn_list import load_turn_list
 from panda.documents.text import visible
 from panda.errors import NotFoundError, Problem, UsageError
-from panda.view.answer import render_markdown
-from panda.view.comparison import load_comparison
-from panda.view.formats import FILTERS
-from panda.view.interventions import load_interventions
-from panda.view.memory import address_of, belief, load_memory, load_value, value_text
-from panda.view.runs import load_run, load_run_list, run_names
-from panda.view.sessions import load_session_list, load_session_page, session_names
-from panda.view.shelf import Load, Query, Shelf
-from panda.view.stats import load_stats
-from panda.view.turn import load_turn
-from panda.view.turn_file import load_turn_file
-from panda.view.turn_list import load_turn_list
 
 PAGES: tuple[tuple[str, str, Load], ...] = (
     ("", "turn_list", load_turn_list),
@@ -160,7 +160,7 @@ def _relative(here: str, name: str) -> str:
 @cache
 def read_asset(name: str) -> bytes:
     """A file that all pages share; KeyError if there is none of that name."""
-    return (files("panda.view") / "assets" / {asset: asset for asset in ASSETS}[name]).read_bytes()
+    return (files("panda.addons.view") / "assets" / {asset: asset for asset in ASSETS}[name]).read_bytes()
 
 
 @cache
@@ -172,7 +172,7 @@ def _digest(name: str) -> str:
 def _load_templates() -> Environment:
     """Return all templates, compiled: not while somebody waits for a page."""
     environment = Environment(
-        loader=PackageLoader("panda.view"),
+        loader=PackageLoader("panda.addons.view"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -10,6 +10,8 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from panda.addons.view.attempts import DiffLine
+from panda.addons.view.shelf import Query, Shelf
 from panda.documents.records import encode
 from panda.documents.text import shorten
 from panda.errors import NotFoundError, Problem, Verdict
@@ -19,8 +21,6 @@ from panda.store.files import is_locked, store_errors, why_unread
 from panda.store.layout import QUERIES_JSONL, RUN_JSON, RUN_TURNS_JSONL, Layout, is_id
 from panda.store.lines import LineTail
 from panda.store.records import load, parse
-from panda.view.attempts import DiffLine
-from panda.view.shelf import Query, Shelf
 
 _PAGE_ROWS = 50
 _PAGE_TURNS = 100

@@ -5,14 +5,14 @@ from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
+from panda.addons.view.formats import number as number_text
+from panda.addons.view.formats import seconds as seconds_text
+from panda.addons.view.plots import Line, Plot, plot_columns, plot_line, share_of
+from panda.addons.view.shelf import Part, Query, Shelf
 from panda.documents.times import read_instant
 from panda.errors import NotFoundError, Problem
 from panda.index.executions import BINS, BY, MOST_TURNS, Executions, ExecutionStats, Where
 from panda.store.files import why_unread
-from panda.view.formats import number as number_text
-from panda.view.formats import seconds as seconds_text
-from panda.view.plots import Line, Plot, plot_columns, plot_line, share_of
-from panda.view.shelf import Part, Query, Shelf
 
 _MOST_DAYS = 366
 _MOST_GROUPS = 100

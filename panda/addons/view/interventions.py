@@ -2,10 +2,10 @@
 
 from types import SimpleNamespace
 
+from panda.addons.view.shelf import Query, Shelf
 from panda.errors import Problem
 from panda.store.interventions import list_interventions
 from panda.store.records import Intervention
-from panda.view.shelf import Query, Shelf
 
 
 def load_interventions(shelf: Shelf, query: Query) -> SimpleNamespace:

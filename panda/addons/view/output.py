@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from panda.addons.view.shelf import Shelf
+from panda.addons.view.site import ASSETS, Site, Written, file_name, read_asset
 from panda.documents.progress import progress
 from panda.errors import UsageError
 from panda.store.files import store_errors, write_output
-from panda.view.shelf import Shelf
-from panda.view.site import ASSETS, Site, Written, file_name, read_asset
 
 
 def check_target(directory: Path, shelf: Shelf) -> None:

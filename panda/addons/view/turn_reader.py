@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from panda.addons.view.shelf import Part
 from panda.documents.context import ContextScan, FrontMatter, Section
 from panda.documents.text import escape_path
 from panda.errors import Problem
@@ -13,7 +14,6 @@ from panda.store.files import may_pass, read_text, store_errors, why_unread
 from panda.store.layout import CALLS_JSONL, CONTEXT_MD
 from panda.store.records import Call, FileRecord, ForgottenCall, ModelCall, parse
 from panda.store.turns import TurnFolder
-from panda.view.shelf import Part
 
 _R = TypeVar("_R", bound=FileRecord)
 _CALL: Any = Call

@@ -7,8 +7,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from panda.addons.view.evidence import MARK, Statement
 from panda.documents.text import one_line, visible
-from panda.view.evidence import MARK, Statement
 
 MOST_CHARS = 30_000
 """A longer answer is cut for the page."""

@@ -15,7 +15,7 @@ from panda.errors import UsageError
 from panda.store.layout import RUN_JSON, Layout, UserStore
 
 if TYPE_CHECKING:
-    from panda.view.shelf import Shelf
+    from panda.addons.view.shelf import Shelf
 
 
 @excludes("out", "host", "port", "no_open", fix="leave it out: nothing is served")
@@ -41,7 +41,7 @@ def view(
 
     Example: panda view 813 --user demo
     """
-    from panda.view.shelf import Shelf
+    from panda.addons.view.shelf import Shelf
 
     layout, words = invocation.store(), selection or []
     if out is not None:
@@ -64,9 +64,9 @@ def _first_page(shelf: "Shelf", words: Sequence[str]) -> str:
 def _served(
     invocation: Invocation, shelf: "Shelf", host: str, port: int, path: str, *, opens: bool
 ) -> Iterator[tuple[str]]:
+    from panda.addons.view.application import ViewApplication
     from panda.serving.guard import Limits
     from panda.serving.listening import serve_http
-    from panda.view.application import ViewApplication
 
     token = invocation.environ.get("PANDA_TOKEN") or None
     application = ViewApplication(shelf).application()
@@ -85,8 +85,8 @@ def _has_browser(environ: Mapping[str, str]) -> bool:
 
 
 def _written(invocation: Invocation, layout: UserStore, words: Sequence[str], out: Path) -> Result:
-    from panda.view.output import check_target, write_site
-    from panda.view.shelf import Shelf
+    from panda.addons.view.output import check_target, write_site
+    from panda.addons.view.shelf import Shelf
 
     runs = [_run_name(layout, word) for word in words if _is_run(layout, word)]
     chosen = _selected(layout, words, runs) if words else None
@@ -112,8 +112,8 @@ def _run_name(layout: Layout, word: str) -> str:
 
 def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> dict[str, list[int]]:
     """The numbers that a selection means, by user, those of the turns of its runs too."""
+    from panda.addons.view.runs import turns_of_run
     from panda.runs.select import TurnFilter, select_turns
-    from panda.view.runs import turns_of_run
 
     found = defaultdict(set)
     for run in runs:

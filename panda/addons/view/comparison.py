@@ -5,6 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+from panda.addons.view.attempts import DiffLine, compare_lines
+from panda.addons.view.plots import share_of
+from panda.addons.view.runs import find_run, run_names, turns_address
+from panda.addons.view.shelf import Part, Query, Shelf
 from panda.documents.context import SECTIONS, Phase, parse_context, render_section
 from panda.documents.text import shorten
 from panda.errors import Problem, UsageError
@@ -12,10 +16,6 @@ from panda.runs.compare import SAVED, Cost, Flip, RunDiff, Side, changed_section
 from panda.runs.ledger import Outcome, RunFolder, TurnKey
 from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, is_id
-from panda.view.attempts import DiffLine, compare_lines
-from panda.view.plots import share_of
-from panda.view.runs import find_run, run_names, turns_address
-from panda.view.shelf import Part, Query, Shelf
 
 _MOST_TURNS = 50  # that are shown side by side
 _MOST_NAMED = 300  # of those that are the same
