@@ -87,12 +87,6 @@ COMMANDS = (
     CommandEntry("diff", "panda.cli.replay:diff", "Compare two runs, or a run and the saved turns."),
     CommandEntry("list", "panda.cli.turn:list_turns", "List the saved turns of a user."),
     CommandEntry("show", "panda.cli.turn:show", "Show a turn, one section of it, or one of its files."),
-    CommandEntry(
-        "export", "panda.cli.history:export", "Take saved turns out: queries, JSON lines, a transcript."
-    ),
-    CommandEntry(
-        "import", "panda.cli.history:import_file", "Save turns from JSON lines, ChatGPT, Claude or llm."
-    ),
     CommandEntry("forget", "panda.cli.forget:forget", "Forget what was told, in every file."),
     CommandEntry(
         "validate", "panda.cli.store:validate", "Check the store, recipes, prompts and models.yaml."

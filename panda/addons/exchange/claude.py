@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panda.exchange.conversation import (
+from panda.addons.exchange.conversation import (
     Conversation,
     ConversationError,
     ExportRecord,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
-from panda.exchange.conversation import (
+from panda.addons.exchange.conversation import (
     Conversation,
     ConversationError,
     ExportRecord,

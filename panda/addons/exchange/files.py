@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Literal, TypeVar
 
+from panda.addons.exchange.chatgpt import parse_chatgpt
+from panda.addons.exchange.claude import parse_claude
+from panda.addons.exchange.conversation import Conversation, ConversationError, Watch
+from panda.addons.exchange.llm import LlmLog
 from panda.documents.text import count_noun
 from panda.errors import ImportFileError
-from panda.exchange.chatgpt import parse_chatgpt
-from panda.exchange.claude import parse_claude
-from panda.exchange.conversation import Conversation, ConversationError, Watch
-from panda.exchange.llm import LlmLog
 from panda.isolation import Limits, iterate_isolated, run_isolated
 from panda.store.files import store_errors
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from panda.errors import ImportFileError
-from panda.exchange.conversation import (
+from panda.addons.exchange.conversation import (
     Conversation,
     Kind,
     Message,
@@ -25,6 +24,7 @@ from panda.exchange.conversation import (
     read_moment,
     session_of,
 )
+from panda.errors import ImportFileError
 
 _NEEDED = {
     "responses": {"id", "prompt", "response", "conversation_id", "datetime_utc"},

@@ -26,9 +26,9 @@ from panda.store.files import work_directory
 from panda.store.layout import UserStore
 
 if TYPE_CHECKING:
-    from panda.exchange.export import Export, Format
-    from panda.exchange.files import ExportFile, Source
-    from panda.exchange.intake import Imported
+    from panda.addons.exchange.export import Export, Format
+    from panda.addons.exchange.files import ExportFile, Source
+    from panda.addons.exchange.intake import Imported
 
 _MOST_TOLD = 20  # damaged conversations that are named on stderr
 
@@ -71,7 +71,7 @@ def export(
 
     Example: panda export 809-812 --as queries --out queries.jsonl --user demo
     """
-    from panda.exchange.export import export_turns
+    from panda.addons.exchange.export import export_turns
     from panda.runs.select import TurnFilter, select_turns
     from panda.store.files import write_output
 
@@ -90,7 +90,7 @@ def export(
 
 
 def _format_of(word: str) -> "Format":
-    from panda.exchange.export import FORMATS
+    from panda.addons.exchange.export import FORMATS
 
     if word not in FORMATS:
         message = f"there is no {word!r} for --as" if word else "--as is missing"
@@ -141,8 +141,8 @@ def import_file(
 
     Example: panda import --from chatgpt export.zip --dry-run
     """
+    from panda.addons.exchange.intake import import_file as take_in
     from panda.cli.index import fill_imported  # each command waits for what it needs alone
-    from panda.exchange.intake import import_file as take_in
 
     reporter = invocation.reporter
     layout = (invocation.store if dry_run else invocation.store_for_writing)(any_user=True)
@@ -159,7 +159,7 @@ def import_file(
 @contextmanager
 def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
     """The file; what comes through a pipe, and can be read only once, is kept in one meanwhile."""
-    from panda.exchange.files import copy_limited
+    from panda.addons.exchange.files import copy_limited
 
     path = Path(file)
     if file != "-" and (path.is_file() or not path.exists() or path.is_dir()):
@@ -176,7 +176,7 @@ def _given(
     invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
 ) -> "ExportFile":
     """What is taken in; if it names no users, the one of the settings must be there."""
-    from panda.exchange.files import ExportFile
+    from panda.addons.exchange.files import ExportFile
 
     given, settings = ExportFile(path, name, _source_of(path, name, word)), invocation.settings
     if given.source != "jsonl":
@@ -185,7 +185,7 @@ def _given(
 
 
 def _source_of(path: Path, name: str, word: str | None) -> "Source":
-    from panda.exchange.files import SOURCES, find_source
+    from panda.addons.exchange.files import SOURCES, find_source
 
     if word is not None and word not in SOURCES:
         message = f"--from says which program made the file; {word!r} is none that is known"
