@@ -13,7 +13,6 @@ TIERS = (
     {"panda.__main__"},
     {"panda.addons"},
     {"panda.cli"},
-    {"panda.serving"},
     {"panda.runs"},
     {"panda.actions"},
     {"panda.app"},
@@ -62,7 +61,7 @@ SIDEWAYS = {
 }
 """Imports within a tier; never both ways."""
 
-ADDONS_USED: set[tuple[str, str]] = set()
+ADDONS_USED = {("view", "serving")}  # the pages are served over HTTP, too
 """Which add-on may import which other one."""
 
 ONLY_IMPORTERS = {
@@ -82,10 +81,10 @@ ONLY_IMPORTERS = {
     "w3lib": {"web/decoding.py"},
     "protego": {"web/robots.py"},
     "re2": {"documents/json_schema.py"},
-    "mcp": {"serving/mcp_server.py"},
-    "mcp_types": {"serving/mcp_server.py"},
-    "uvicorn": {"serving/listening.py"},
-    "starlette": {"serving/synthesis_api.py", "addons/view/application.py"},
+    "mcp": {"addons/serving/mcp_server.py"},
+    "mcp_types": {"addons/serving/mcp_server.py"},
+    "uvicorn": {"addons/serving/listening.py"},
+    "starlette": {"addons/serving/synthesis_api.py", "addons/view/application.py"},
     "pypdf": {"documents/pdf.py"},
     "huggingface_hub": {"models/hub.py"},
     "markdown_it": {"documents/markdown.py", "addons/view/answer.py"},

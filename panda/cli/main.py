@@ -93,10 +93,8 @@ COMMANDS = (
     ),
     CommandEntry("schema", "panda.cli.store:schema", "Show what a file may hold."),
     CommandEntry(
-        "synthesize", "panda.cli.serve:synthesize_scope", "Show what is known now, with contradictions."
+        "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, with contradictions."
     ),
-    CommandEntry("serve", "panda.cli.serve:serve", "Answer requests for a synthesis over HTTP."),
-    CommandEntry("mcp", "panda.cli.serve:mcp", "Serve tools and resources to MCP clients."),
     CommandEntry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     CommandEntry("eval", "panda.cli.eval:eval_recipes", "Measure replies on labelled cases."),
     CommandEntry("memory list", "panda.cli.memory:list_all", "List what is remembered."),

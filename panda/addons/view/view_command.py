@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from panda.addons.serving.serving_commands import HOST_HELP
 from panda.cli.command import Invocation, Result, Stream, argument, excludes, flag, option, out_directory
 from panda.cli.completion import complete_turns_and_runs
-from panda.cli.serve import HOST_HELP
 from panda.documents.text import count_noun
 from panda.errors import UsageError
 from panda.store.layout import RUN_JSON, Layout, UserStore
@@ -64,9 +64,9 @@ def _first_page(shelf: "Shelf", words: Sequence[str]) -> str:
 def _served(
     invocation: Invocation, shelf: "Shelf", host: str, port: int, path: str, *, opens: bool
 ) -> Iterator[tuple[str]]:
+    from panda.addons.serving.guard import Limits
+    from panda.addons.serving.listening import serve_http
     from panda.addons.view.application import ViewApplication
-    from panda.serving.guard import Limits
-    from panda.serving.listening import serve_http
 
     token = invocation.environ.get("PANDA_TOKEN") or None
     application = ViewApplication(shelf).application()

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 
 from panda import __version__
 from panda.actions.turn import TurnResult
+from panda.addons.serving.guard import Application, json_bytes
 from panda.errors import NotFoundError, Problem, UsageError
-from panda.serving.guard import Application, json_bytes
 from panda.store.files import interrupt_thread
 
 Report = Callable[[str], None]

@@ -12,6 +12,8 @@ import msgspec
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
 from panda.actions.turn import TurnResult, ask, gather_query
+from panda.addons.serving.guard import json_bytes
+from panda.addons.serving.mcp_server import Report, ServedText, ServedTool
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_schema import find_violation
@@ -22,8 +24,6 @@ from panda.errors import NotFoundError, UsageError
 from panda.index.index import Index
 from panda.memory.synthesis import SynthesisRequest, parse_request, synthesize
 from panda.retrieval.ranking import POOL
-from panda.serving.guard import json_bytes
-from panda.serving.mcp_server import Report, ServedText, ServedTool
 from panda.session.file import newest_session
 from panda.settings import Settings
 from panda.store.files import read_text

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import uvicorn
 
+from panda.addons.serving.guard import Application, Guard, Limits, is_loopback
 from panda.errors import StoreError, TryAgainError, UsageError
-from panda.serving.guard import Application, Guard, Limits, is_loopback
 
 _CONNECTIONS = 1024
 _ACCEPTED_AT_ONCE = 256

@@ -15,10 +15,10 @@ from starlette.routing import Route
 
 from panda import __version__
 from panda.actions.synthesis import FactSource
+from panda.addons.serving.guard import Limits, Refusal, json_bytes
 from panda.documents.records import Record, encode
 from panda.errors import FileFormatError, Problem, UsageError
 from panda.memory.synthesis import Envelope, SynthesisRequest, parse_request, synthesize
-from panda.serving.guard import Limits, Refusal, json_bytes
 from panda.store.files import parse_json
 
 _JSON = "application/json"
