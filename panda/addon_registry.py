@@ -122,3 +122,9 @@ def find_engine(name: str) -> Any | None:
 def engine_names() -> list[str]:
     """Return the engines of `panda batch` that add-ons have."""
     return [name for addon in load_addons() for name in addon.engines]
+
+
+def find_page_browser() -> Any | None:
+    """Return what opens pages as their scripts make them, see OpenBrowser; None if no add-on does."""
+    target = next((addon.page_browser for addon in load_addons() if addon.page_browser is not None), None)
+    return None if target is None else load_target(target)
