@@ -47,8 +47,9 @@ class Addon(Struct, frozen=True, kw_only=True):
     steps: str | None = None  # target of a sequence of step contracts, see panda/steps/contract.py
     recipe_directory: Path | None = None  # holds CATEGORY/NAME.yaml, and registry.yaml for what they serve
     prompt_directory: Path | None = None  # holds CATEGORY/NAME.md
-    modes: Mapping[str, str] = {}
-    """Target by mode of turns: opens the workspace of a turn, see OpenWorkspace in panda/app.py."""
+    workspace: str | None = (
+        None  # target that opens what code mode works on, see OpenWorkspace in panda/app.py
+    )
     engines: Mapping[str, str] = {}
     """Target by engine of `panda batch`: connects to a cluster, see Cluster in panda/runs/cluster.py."""
     page_browser: str | None = None
@@ -128,3 +129,24 @@ def find_page_browser() -> Any | None:
     """Return what opens pages as their scripts make them, see OpenBrowser; None if no add-on does."""
     target = next((addon.page_browser for addon in load_addons() if addon.page_browser is not None), None)
     return None if target is None else load_target(target)
+
+
+def find_workspace() -> Any | None:
+    """Return what opens the files that code mode works on, see OpenWorkspace; None if no add-on does."""
+    target = next((addon.workspace for addon in load_addons() if addon.workspace is not None), None)
+    return None if target is None else load_target(target)
+
+
+def mode_names() -> list[str]:
+    """Return the modes that turns can have."""
+    return ["chat"] if find_workspace() is None else ["chat", "code"]
+
+
+def recipe_directories() -> list[Path]:
+    """Return the directories of recipes of all add-ons."""
+    return [addon.recipe_directory for addon in load_addons() if addon.recipe_directory is not None]
+
+
+def prompt_directories() -> list[Path]:
+    """Return the directories of prompts of all add-ons."""
+    return [addon.prompt_directory for addon in load_addons() if addon.prompt_directory is not None]

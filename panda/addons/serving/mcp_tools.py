@@ -12,6 +12,7 @@ import msgspec
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
 from panda.actions.turn import TurnResult, ask, gather_query
+from panda.addon_registry import mode_names
 from panda.addons.serving.guard import json_bytes
 from panda.addons.serving.mcp_server import Report, ServedText, ServedTool
 from panda.cli.command import Invocation, LogHandler
@@ -81,7 +82,7 @@ _SEARCH_SCHEMA = _schema(
 _TURN_SCHEMA = _schema(
     session=_SESSION,
     **{"continue": _CONTINUE},
-    mode={"type": "string", "enum": ["chat", "code"], "description": "chat if absent."},
+    mode={"type": "string", "enum": mode_names(), "description": "chat if absent."},
     seed={"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "description": "Of the models."},
 )
 

@@ -16,8 +16,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from msgspec import structs
+
+from panda.addons.code.obeyed import is_obeyed
 from panda.documents.text import visible
 from panda.errors import UsageError
+from panda.settings import Settings, process_environment
 from panda.store.files import (
     is_temporary,
     look_beneath,
@@ -26,7 +30,8 @@ from panda.store.files import (
     store_errors,
     write_beneath,
 )
-from panda.tools.obeyed import is_obeyed
+from panda.store.records import Step
+from panda.tools.contract import ToolContext
 
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})
 _GIT_FILES = frozenset({".gitattributes", ".gitmodules", ".gitconfig"})
@@ -41,6 +46,7 @@ _PANDA_FILES = frozenset({"panda.toml", "models.yaml"})
 _PANDA_DIRECTORIES = frozenset({"recipes", "prompts"})
 _READ_BY_PANDA = frozenset({"", ".yaml", ".yml", ".json", ".md", ".txt"})
 _TRAILING = ". "
+_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
 _STREAM = re.compile(r":.*", re.DOTALL)
 MOST_BYTES = 1_000_000
 """The largest file that is read, edited or written."""
@@ -157,6 +163,18 @@ class Project:
             raise UsageError(f"{path!r} is not text")
         return text
 
+    def settle_change(self, step: Step) -> Step | None:
+        """Return the finished step of a change that a killed run had announced; None: it is to be made."""
+        data = step.data
+        path = data["path"]
+        now = fingerprint(self.read(path)) if self.has(path) else None
+        if now == data["after"]:
+            return structs.replace(step, status="success")
+        if now == data["before"]:
+            return None
+        fault = f"{path} was changed by somebody else while the turn was interrupted"
+        return structs.replace(step, status="error", error=fault, data=None, claims=(), entities=(), text="")
+
     def has(self, path: str) -> bool:
         parts = self.locate(path)
         return "/".join(parts) in self.overlay or self._is(parts, stat.S_ISREG)
@@ -247,3 +265,44 @@ def written_name(name: bytes) -> str:
 
 def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+def open_project(settings: Settings, guarded: tuple[Path, ...], *, query: str, dry: bool) -> Project:
+    """
+    Return the project's files for a turn; files that its query names may be made.
+
+    Args:
+        guarded: Files and directories that panda uses, which are not changed.
+        query: What the user asked.
+        dry: Whether changes stay in memory.
+    """
+    return Project(
+        settings.project_dir.resolve(),
+        guarded=guarded,
+        commands=settings.test_commands,
+        command_seconds=settings.test_seconds,
+        environ=process_environment(),
+        query=query,
+        trusted=settings.trust,
+        dry=dry,
+    )
+
+
+def project_of(context: ToolContext) -> Project:
+    """Return the project that a tool of code mode works on. UsageError: the mode is another."""
+    if not isinstance(context.workspace, Project):
+        raise UsageError("only code mode may see the project's files", fix="use --mode code")
+    return context.workspace
+
+
+def suggest_paths(query: str, context: ToolContext) -> list[str]:
+    """Return the files of the project that a query names, by path or by name; [] outside of code mode."""
+    project = context.workspace
+    if not isinstance(project, Project):
+        return []
+    files = list(project.files())
+    known_files = set(files)
+    named = [word.rstrip(".") for word in _PATH.findall(query)]
+    exact = [word for word in named if word in known_files]
+    by_name = [path for word in named if "." in word for path in files if path.endswith(f"/{word}")]
+    return list(dict.fromkeys([*exact, *by_name]))

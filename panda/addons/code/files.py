@@ -6,19 +6,19 @@ from contextlib import suppress
 from typing import Annotated, TypedDict
 
 from msgspec import Meta
-from msgspec.structs import replace
 
+from panda.addons.code.project import fingerprint, project_of, suggest_paths
 from panda.documents.text import count_noun, one_line
 from panda.errors import Problem, UsageError
-from panda.store.records import Claim, Step, StepEntity
+from panda.store.records import Claim, StepEntity
 from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
-from panda.tools.project import Project, fingerprint
 
 _MOST_FILES = 500
 _MOST_LINES = 400
 _MOST_MATCHES = 100
 _LINE_CHARS = 240
 _FilePath = Annotated[str, Meta(min_length=1, max_length=1000)]
+_SOURCES = {"path": suggest_paths}
 _Passage = Annotated[str, Meta(max_length=100_000)]
 
 
@@ -82,10 +82,16 @@ class _FileChange(TypedDict):
     dry_run: bool
 
 
-@tool("file.list", "read", "List the files of the project, or of one of its directories.", _FileList)
+@tool(
+    "file.list",
+    "read",
+    "List the files of the project, or of one of its directories.",
+    _FileList,
+    uses_workspace=True,
+)
 def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     """Paths relative to the project, sorted; what is not listed is counted."""
-    found = list(context.open_project().files(given.directory))
+    found = list(project_of(context).files(given.directory))
     shown = found[:_MOST_FILES]
     return ToolResult(
         "success",
@@ -95,10 +101,17 @@ def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     )
 
 
-@tool("file.read", "read", f"Read a file of the project, at most {_MOST_LINES} lines at a time.", _FileLines)
+@tool(
+    "file.read",
+    "read",
+    f"Read a file of the project, at most {_MOST_LINES} lines at a time.",
+    _FileLines,
+    uses_workspace=True,
+    argument_sources=_SOURCES,
+)
 def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     """The lines as they are; line breaks of Windows are kept."""
-    project = context.open_project()
+    project = project_of(context)
     lines = project.read(given.path).split("\n")
     lines = lines if lines[-1] else lines[:-1]
     name = "/".join(project.locate(given.path))
@@ -120,10 +133,16 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     )
 
 
-@tool("file.search", "read", "Find the lines of the project's files that hold a text exactly.", _FoundLines)
+@tool(
+    "file.search",
+    "read",
+    "Find the lines of the project's files that hold a text exactly.",
+    _FoundLines,
+    uses_workspace=True,
+)
 def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     """Matches by path and line; files that are no text are passed over."""
-    project = context.open_project()
+    project = project_of(context)
     matches: list[_FoundLine] = []
     for path in project.files(given.directory):
         with suppress(Problem):
@@ -150,9 +169,11 @@ def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     "write",
     "Replace a text in a file of the project. The old text must stand there exactly once.",
     _FileChange,
+    uses_workspace=True,
+    argument_sources=_SOURCES,
 )
 def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
-    project = context.open_project()
+    project = project_of(context)
     project.check_writable(given.path)
     before = project.read(given.path)
     found = before.count(given.old)
@@ -169,9 +190,11 @@ def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     "write",
     "Write a whole file of the project: a new one that the query names, or in the place of what is there.",
     _FileChange,
+    uses_workspace=True,
+    argument_sources=_SOURCES,
 )
 def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
-    project = context.open_project()
+    project = project_of(context)
     project.check_writable(given.path)
     before = project.read(given.path) if project.has(given.path) else None
     return change_file(given.path, before, given.content, context)
@@ -179,7 +202,7 @@ def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
 
 def change_file(path: str, before: str | None, after: str, context: ToolContext) -> ToolResult:
     """Write a file after its change has been announced; refused if the text would stay as it is."""
-    project = context.open_project()
+    project = project_of(context)
     name = project.check_writable(path)
     if before == after:
         raise UsageError(f"{path!r} would stay as it is")
@@ -203,19 +226,6 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     context.intend(result)
     project.write(path, after)
     return result
-
-
-def settle_change(step: Step, project: Project) -> Step | None:
-    """The finished step of a change that a killed run had announced; None if it is still to be made."""
-    data = step.data
-    path = data["path"]
-    now = fingerprint(project.read(path)) if project.has(path) else None
-    if now == data["after"]:
-        return replace(step, status="success")
-    if now == data["before"]:
-        return None
-    fault = f"{path} was changed by somebody else while the turn was interrupted"
-    return replace(step, status="error", error=fault, data=None, claims=(), entities=(), text="")
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:

@@ -1,6 +1,7 @@
 """Processes that tools start, stopped at a limit with their whole group; and the tool test.run."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
+from panda.addons.code.project import Project, project_of
 from panda.documents.text import one_line
 from panda.errors import LimitError, UsageError
 from panda.store.files import umask_of_user
@@ -96,15 +98,36 @@ class _CommandRun(TypedDict):
     left_out_bytes: int
 
 
+def _suggest_commands(query: str, context: ToolContext) -> list[str]:
+    """Return the commands that a query names, else all that there are."""
+    names = _command_names(context)
+    words = set(re.findall(r"[\w.-]+", query.lower()))
+    return [name for name in names if name.lower() in words] or names
+
+
+def _describe_commands(context: ToolContext) -> str:
+    """Return which commands there are, for prompts; "" outside of code mode."""
+    if context.workspace is None:
+        return ""
+    return f" There are: {', '.join(_command_names(context)) or 'none'}."
+
+
+def _command_names(context: ToolContext) -> list[str]:
+    return list(context.workspace.commands) if isinstance(context.workspace, Project) else []
+
+
 @tool(
     "test.run",
     "analyze",
     "Run one of the commands that panda.toml names under [test_commands].",
     _CommandRun,
+    uses_workspace=True,
+    argument_sources={"command": _suggest_commands},
+    describe_more=_describe_commands,
 )
 def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
     """How it ended and the end of what it said; a command that fails is a result, no error."""
-    project = context.open_project()
+    project = project_of(context)
     name = given.command
     words = project.commands.get(name)
     if words is None:

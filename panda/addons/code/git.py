@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
+from panda.addons.code.processes import MOST_OUTPUT_BYTES, Ran, run_process
+from panda.addons.code.project import Project, project_of, written_name
 from panda.documents.text import count_noun
 from panda.errors import UsageError
 from panda.store.files import look_beneath, read_beneath, work_directory
 from panda.store.records import Claim
 from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
-from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process
-from panda.tools.project import Project, written_name
 
 _OURS = (
     *("safe.bareRepository=explicit", "protocol.allow=never", "core.fsmonitor=false", "core.quotePath=false"),
@@ -53,7 +53,13 @@ class _Diff(TypedDict):
     left_out_bytes: int
 
 
-@tool("git.status", "read", "List the files of the project that differ from the last commit.", _Status)
+@tool(
+    "git.status",
+    "read",
+    "List the files of the project that differ from the last commit.",
+    _Status,
+    uses_workspace=True,
+)
 def show_status(given: Arguments, context: ToolContext) -> ToolResult:
     """An entry for each file: two letters as `git status --porcelain` has them, and its name."""
     words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all")
@@ -80,9 +86,15 @@ def _entries(said: bytes) -> list[str]:
     return entries
 
 
-@tool("git.diff", "read", "Show what has changed in the project since the last commit.", _Diff)
+@tool(
+    "git.diff",
+    "read",
+    "Show what has changed in the project since the last commit.",
+    _Diff,
+    uses_workspace=True,
+)
 def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
-    has_commit = _head_commit(_find_repository(context.open_project())) is not None
+    has_commit = _head_commit(_find_repository(project_of(context))) is not None
     base = "HEAD" if has_commit else _EMPTY_TREE
     words = ("diff", base, "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
     names = _ask_git(context, *words, "--name-only", "-z", most_bytes=_MOST_NAME_BYTES)
@@ -113,7 +125,7 @@ GIT_TOOLS = (show_status, show_diff)
 
 
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
-    project = context.open_project()
+    project = project_of(context)
     program, repository = _find_git(project), _find_repository(project)
     excluded = (f":(exclude,literal){name}" for name in project.store_names())
     settings = (word for setting in _OURS for word in ("-c", setting))
