@@ -56,13 +56,22 @@ class Addon(Struct, frozen=True, kw_only=True):
     """Target that opens pages as their scripts make them, see OpenBrowser in panda/web/page_browser.py."""
 
 
+def already_there(addon: Addon, what: str) -> AddonError:
+    """Return the error that an add-on adds what the core or another add-on has already."""
+    message = f"the add-on {addon.name} adds {what}, which is there already"
+    return AddonError(
+        message, where=f"add-on {addon.name}", fix="uninstall it, or the other one that has this"
+    )
+
+
 def load_target(target: str) -> Any:
     """Return what "module:name" names. AddonError: there is no such module or name."""
     module_name, _, name = target.partition(":")
     try:
         return getattr(import_module(module_name), name)
     except (ImportError, AttributeError) as exc:
-        raise AddonError(f"{target} cannot be loaded: {exc}", where=target) from exc
+        fix = "install panda, or the add-on that this belongs to, again"
+        raise AddonError(f"{target} cannot be loaded: {exc}", where=target, fix=fix) from exc
 
 
 @cache

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from panda.addon_registry import Addon, load_addons, load_target
-from panda.errors import AddonError
+from panda.addon_registry import Addon, already_there, load_addons, load_target
 
 
 class _Named(Protocol):
@@ -50,9 +49,7 @@ class ExtensibleTable(Mapping[str, _Item]):
                 target = self._targets(addon)
                 for item in load_target(target) if target is not None else ():
                     if item.name in self._core or item.name in added:
-                        raise AddonError(
-                            f"the add-on {addon.name} adds {item.name!r}, which is there already"
-                        )
+                        raise already_there(addon, repr(item.name))
                     added[item.name] = item
             self._added = added
         return self._added

@@ -1,78 +1,19 @@
 """What is published: the archives of source and wheel, and the program that pip installs from them."""
 
-import subprocess
-import sys
 import tarfile
-import venv
 import zipfile
-from collections.abc import Sequence
 from email.parser import Parser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.api import ROOT, Ended, Panda
+from tests.api import ROOT, Panda
+from tests.installing import InstalledPanda, run
 
-_SEAL = str(ROOT / "tests" / "sealed")
-"""The directory that keeps a process of the tests from other machines; see tests/sealing.py."""
 QUERIES = (
     {"id": "price", "query": "How much does the Lenovo LOQ 15 cost?"},
     {"id": "brands", "query": "Which brands do I prefer?"},
 )
-
-
-class InstalledPanda(Panda):
-    """The program that pip has installed into an environment, where the checkout is not on the path."""
-
-    def __init__(self, home: Path, environment: Path) -> None:
-        super().__init__(home, user="demo", PYTHONPATH=_SEAL, PYTHONNOUSERSITE="1")
-        self.program = (str(environment / "bin" / "panda"),)
-
-
-def run(command: Sequence[str], *, directory: Path) -> str:
-    """Return what a program prints that must end with 0."""
-    ended = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-def build(source: Path, target: Path, *, kind: str) -> Path:
-    """Build an archive of a directory of source, of the kind `wheel` or `sdist`."""
-    command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(target)]
-    run(command, directory=source)
-    (archive,) = target.iterdir()
-    return archive
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive of the source, built from the checkout."""
-    return build(ROOT, tmp_path_factory.mktemp("sdist"), kind="sdist")
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the archive of the source alone."""
-    unpacked = tmp_path_factory.mktemp("source")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(unpacked, filter="data")
-    (source,) = unpacked.iterdir()
-    return build(source, tmp_path_factory.mktemp("wheel"), kind="wheel")
-
-
-@pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment of its own with the wheel and the libraries of the tests; nothing is downloaded."""
-    directory = tmp_path_factory.mktemp("environment") / "venv"
-    venv.create(directory, symlinks=True)
-    python = directory / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "--isolated", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--no-index", "--no-deps", str(wheel)], directory=directory)
-    (packages,) = directory.glob("lib/python*/site-packages")
-    libraries = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "libraries.pth").write_text("".join(f"{path}\n" for path in libraries), encoding="utf-8")
-    return directory
 
 
 def names_in_wheel(wheel: Path) -> set[str]:
@@ -121,32 +62,23 @@ def test_the_source_archive_holds_licence_docs_and_tests(sdist: Path) -> None:
 def test_an_installed_program_answers_runs_batches_and_writes_pages(
     environment: Path, tmp_path: Path
 ) -> None:
-    panda = InstalledPanda(tmp_path / "project", environment)
-    assert run_json(panda, "init", "--demo")["user"] == "demo"
-    turn = run_json(panda, "turn", QUERIES[0]["query"])
+    panda = InstalledPanda(tmp_path / "project", environment, user="demo")
+    assert panda.data("init", "--demo")["user"] == "demo"
+    turn = panda.data("turn", QUERIES[0]["query"])
     assert "$697.00" in turn["response"]
     panda.write_lines("queries.jsonl", *QUERIES)
     batch = panda.process("batch", "queries.jsonl")
     assert batch.code == 0, batch.err
-    pages = run_json(panda, "view", "--out", "pages")
+    pages = panda.data("view", "--out", "pages")
     page = panda.home / "pages" / "turns" / "demo" / f"{turn['turn']}.html"
     assert str(page.relative_to(panda.home / "pages")) in pages["files"]
     assert "$697.00" in page.read_text(encoding="utf-8")
     assert panda.process("validate").code == 0
 
 
-def run_json(panda: Panda, *words: str) -> dict[str, Any]:
-    """Return the `data` of a command that succeeds, in a process of its own."""
-    ended = panda.process(*words, "--json")
-    assert ended.code == 0, ended.out + ended.err
-    data = ended.data
-    assert isinstance(data, dict)
-    return data
-
-
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="these are the tests of a source archive")
 def test_the_version_names_the_commit_in_a_checkout_alone(environment: Path, tmp_path: Path) -> None:
-    installed: Ended = InstalledPanda(tmp_path / "installed", environment).process("--version")
+    installed = InstalledPanda(tmp_path / "installed", environment, user="").process("--version")
     checkout = Panda(tmp_path / "checkout")("--version")
     commit = run(["git", "rev-parse", "HEAD"], directory=ROOT)
     assert installed.out == f"panda {wheel_version(environment)}\n"

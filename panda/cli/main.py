@@ -12,11 +12,10 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from panda.addon_registry import CommandEntry, load_addons, load_target
+from panda.addon_registry import CommandEntry, already_there, load_addons, load_target
 from panda.cli.boundary import run
 from panda.cli.command import build_command, flag
 from panda.cli.shells import use_safe_scripts
-from panda.errors import AddonError
 from panda.settings import process_environment
 from panda.store.files import interrupt
 
@@ -70,7 +69,7 @@ def fill_group(group: LazyGroup, entries: Sequence[CommandEntry], group_help: Ma
             group.add_command(LazyCommand(entry))
             continue
         if first not in inner_groups:
-            inner_groups[first] = LazyGroup(name=first, help=group_help[first], rich_markup_mode=None)
+            inner_groups[first] = LazyGroup(name=first, help=group_help.get(first), rich_markup_mode=None)
             inner_groups[first].add_addons = group.add_addons
         group.commands[first] = inner_groups[first]
         inner_groups[first].add_command(LazyCommand(entry))
@@ -178,9 +177,7 @@ def list_commands() -> list[CommandEntry]:
         for added in addon.commands:
             words = [entry.words for entry in entries]
             if added.words in words:
-                raise AddonError(
-                    f"the add-on {addon.name} adds `panda {added.words}`, which is there already"
-                )
+                raise already_there(addon, f"`panda {added.words}`")
             place = words.index(added.after) + 1 if added.after in words else len(entries)
             entries.insert(place, added)
     return entries
