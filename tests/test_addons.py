@@ -182,7 +182,8 @@ def test_a_tool_asks_the_recipe_that_its_addon_brings(tmp_path: Path) -> None:
     server = ModelServer(lambda asked: '{"colour": "blue"}')
     panda.write("models.yaml", server.models())
     try:
-        ran = panda.process("tool", "run", "sketch.colour", "--query", "the bicycle", "--json", **environ)
+        words = ("tool", "run", "sketch.colour", "--query", "the bicycle", "--json")
+        ran = panda.process(*words, **environ)
     finally:
         server.close()
     assert ran.data["data"] == {"colour": "blue"}
