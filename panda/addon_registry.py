@@ -6,6 +6,7 @@ Some come with panda, in panda/addons/; others are installed beside it, and name
 entry-point group `panda.addons`. The core imports no add-on: it asks here for what its tables do not have.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,9 +60,14 @@ class Addon(Struct, frozen=True, kw_only=True):
 def already_there(addon: Addon, what: str) -> AddonError:
     """Return the error that an add-on adds what the core or another add-on has already."""
     message = f"the add-on {addon.name} adds {what}, which is there already"
-    return AddonError(
-        message, where=f"add-on {addon.name}", fix="uninstall it, or the other one that has this"
-    )
+    fix = "uninstall it, or the other one that has this"
+    return AddonError(message, where=f"add-on {addon.name}", fix=fix)
+
+
+@cache
+def warn_of(problem: AddonError) -> None:
+    """Tell once of something that an add-on cannot add; the rest of the program goes on without it."""
+    logging.getLogger(__name__).warning(problem.told)
 
 
 def load_target(target: str) -> Any:
@@ -79,11 +85,15 @@ def load_addons() -> tuple[Addon, ...]:
     """
     Return the manifests of all add-ons: those that come with panda, by name, then those that are installed.
 
-    Raises:
-        AddonError: One cannot be loaded, or is no manifest.
+    An installed one that cannot be loaded is left out, see find_broken_addons.
     """
     packaged = [_load_packaged(path.parent.name) for path in sorted(_PACKAGED.glob("*/__init__.py"))]
-    return (*packaged, *_load_installed())
+    return (*packaged, *(item for item in _load_installed() if isinstance(item, Addon)))
+
+
+def find_broken_addons() -> list[AddonError]:
+    """Return why installed add-ons could not be loaded, an error each."""
+    return [item for item in _load_installed() if isinstance(item, AddonError)]
 
 
 def _load_packaged(name: str) -> Addon:
@@ -91,7 +101,12 @@ def _load_packaged(name: str) -> Addon:
     return addon
 
 
-def _load_installed() -> Iterator[Addon]:
+@cache
+def _load_installed() -> tuple[Addon | AddonError, ...]:
+    return tuple(_import_installed())
+
+
+def _import_installed() -> Iterator[Addon | AddonError]:
     if not _names_group(sys.path):
         return
     from importlib.metadata import entry_points  # takes a quarter of the time of `panda --help`
@@ -103,11 +118,13 @@ def _load_installed() -> Iterator[Addon]:
             addon = entry.load()
         except (ImportError, AttributeError, TypeError, SyntaxError) as exc:
             message = f"the add-on {entry.name} of {package} cannot be loaded: {exc}"
-            raise AddonError(message, where=entry.value, fix=fix) from exc
-        if not isinstance(addon, Addon):
+            yield AddonError(message, where=entry.value, fix=fix)
+            continue
+        if isinstance(addon, Addon):
+            yield addon
+        else:
             message = f"the add-on {entry.name} of {package} is a {type(addon).__name__}, not an Addon"
-            raise AddonError(message, where=entry.value, fix=fix)
-        yield addon
+            yield AddonError(message, where=entry.value, fix=fix)
 
 
 def _names_group(directories: Iterable[str]) -> bool:

@@ -1,9 +1,10 @@
 """Tables of the core that add-ons add to."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from panda.addon_registry import Addon, already_there, load_addons, load_target
+from panda.addon_registry import Addon, already_there, find_broken_addons, load_addons, load_target, warn_of
+from panda.errors import AddonError
 
 
 class _Named(Protocol):
@@ -45,11 +46,25 @@ class ExtensibleTable(Mapping[str, _Item]):
     def _load_added(self) -> Mapping[str, _Item]:
         if self._added is None:
             added: dict[str, _Item] = {}
+            for problem in find_broken_addons():
+                warn_of(problem)
             for addon in load_addons():
-                target = self._targets(addon)
-                for item in load_target(target) if target is not None else ():
+                for item in self._load_items(addon):
                     if item.name in self._core or item.name in added:
-                        raise already_there(addon, repr(item.name))
-                    added[item.name] = item
+                        warn_of(already_there(addon, repr(item.name)))
+                    else:
+                        added[item.name] = item
             self._added = added
         return self._added
+
+    def _load_items(self, addon: Addon) -> Sequence[_Item]:
+        """Return what an add-on adds; none where that cannot be loaded, with a warning."""
+        target = self._targets(addon)
+        if target is None:
+            return ()
+        try:
+            items: Sequence[_Item] = load_target(target)
+        except AddonError as exc:
+            warn_of(exc)
+            return ()
+        return items

@@ -93,16 +93,18 @@ def with_addon(panda: Panda, manifest: str) -> dict[str, str]:
         ("ADDON = Addon(name='sketch', colour='red')\n", "cannot be loaded: Unexpected keyword argument"),
     ],
 )
-def test_a_broken_addon_is_named_and_stops_no_command_of_the_core(
-    tmp_path: Path, manifest: str, message: str
-) -> None:
+def test_a_broken_addon_is_named_and_stops_no_command(tmp_path: Path, manifest: str, message: str) -> None:
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     environ = with_addon(panda, manifest)
     helped = panda.process("--help", **environ)
-    assert helped.code == 2
-    assert f"the add-on sketch of sketch {message}" in helped.err
-    assert "pip uninstall sketch" in helped.err
-    assert panda.process("list", **environ).code == 0
+    assert helped.code == 0
+    text = " ".join(helped.out.split())
+    assert f"the add-on sketch of sketch {message}" in text
+    assert "pip uninstall sketch" in text
+    turn = panda.process("turn", "What is my budget?", **environ)
+    assert turn.code == 0, turn.err
+    assert f"warning: sketch:ADDON: the add-on sketch of sketch {message}" in turn.err
+    assert panda.process("export", "1-2", "--as", "queries", **environ).code == 0
 
 
 @pytest.mark.parametrize("words", ["turn", "view"])
@@ -111,16 +113,17 @@ def test_an_addon_cannot_take_the_place_of_a_command(tmp_path: Path, words: str)
     command = f"CommandEntry({words!r}, 'sketch:ADDON', 'Something else.')"
     environ = with_addon(panda, f"ADDON = Addon(name='sketch', commands=({command},))\n")
     helped = panda.process("--help", **environ)
-    assert helped.code == 2
-    assert f"the add-on sketch adds `panda {words}`, which is there already" in helped.err
+    assert f"the add-on sketch adds `panda {words}`, which is there already" in " ".join(helped.out.split())
+    assert "Something else." not in helped.out
 
 
-def test_a_tool_that_is_there_already_is_refused(tmp_path: Path) -> None:
+def test_a_tool_that_is_there_already_is_left_out(tmp_path: Path) -> None:
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     environ = with_addon(panda, "ADDON = Addon(name='sketch', tools='panda.tools.web:WEB_TOOLS')\n")
     listed = panda.process("tool", "list", **environ)
-    assert listed.code == 2
+    assert listed.code == 0
     assert "the add-on sketch adds 'web.fetch', which is there already" in listed.err
+    assert listed.out.count("\nweb.fetch\t") == 1
 
 
 PARTS = """

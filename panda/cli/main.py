@@ -12,10 +12,11 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from panda.addon_registry import CommandEntry, already_there, load_addons, load_target
+from panda.addon_registry import CommandEntry, already_there, find_broken_addons, load_addons, load_target
 from panda.cli.boundary import run
 from panda.cli.command import build_command, flag
 from panda.cli.shells import use_safe_scripts
+from panda.errors import AddonError
 from panda.settings import process_environment
 from panda.store.files import interrupt
 
@@ -166,21 +167,24 @@ GROUP_HELP = {
 
 
 def list_commands() -> list[CommandEntry]:
-    """
-    Return the commands of the core and of all add-ons, in the order of `panda --help`.
+    """Return the commands of the core and of all add-ons, in the order of `panda --help`."""
+    entries, _ = _merge_commands()
+    return entries
 
-    Raises:
-        AddonError: An add-on adds a command that is there already.
-    """
+
+def _merge_commands() -> tuple[list[CommandEntry], list[AddonError]]:
+    """Return all commands in their order, and an error for each that is left out: it is there already."""
     entries = list(COMMANDS)
+    refused: list[AddonError] = []
     for addon in load_addons():
         for added in addon.commands:
             words = [entry.words for entry in entries]
             if added.words in words:
-                raise already_there(addon, f"`panda {added.words}`")
+                refused.append(already_there(addon, f"`panda {added.words}`"))
+                continue
             place = words.index(added.after) + 1 if added.after in words else len(entries)
             entries.insert(place, added)
-    return entries
+    return entries, refused
 
 
 def build_program() -> TyperGroup:
@@ -195,8 +199,12 @@ def build_program() -> TyperGroup:
 
     @cache
     def add_addons() -> None:
+        entries, refused = _merge_commands()
         group_help = {first: text for addon in load_addons() for first, text in addon.group_help.items()}
-        fill_group(group, list_commands(), {**group_help, **GROUP_HELP})
+        fill_group(group, entries, {**group_help, **GROUP_HELP})
+        problems = [*find_broken_addons(), *refused]
+        if problems:
+            group.epilog = "\n\n".join(f"Not loaded: {problem.told}" for problem in problems)
 
     group.add_addons = add_addons
     fill_group(group, COMMANDS, GROUP_HELP)
