@@ -10,7 +10,7 @@ _SECONDS = 5
 
 def describe_version() -> str:
     """
-    Return the version, and from a checkout the commit too, as `0.1.0 (commit 2499cd16, changed)`.
+    Return the version, and from a checkout the commit too, as `0.4.0 (commit 2499cd16, changed)`.
 
     "changed" stands there when tracked files differ from the commit.
     """
