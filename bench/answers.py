@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from panda.addons.exchange.intake import import_turns
 from panda.app import App
-from panda.exchange.intake import import_turns
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings

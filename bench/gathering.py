@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from panda.actions.turn import gather
+from panda.addons.exchange.intake import import_turns
 from panda.app import App, build
 from panda.documents.times import parse_time
-from panda.exchange.intake import import_turns
 from panda.settings import load_settings
 from panda.store.layout import Layout
 

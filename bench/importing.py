@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from panda.addons.exchange.intake import import_turns
 from panda.documents.times import Clock, parse_time
-from panda.exchange.intake import import_turns
 from panda.store.layout import Layout
 
 _RUNS = 3

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from panda.addons.exchange.intake import import_turns
 from panda.documents.times import parse_time
-from panda.exchange.intake import import_turns
 from panda.store.files import stop_syncing
 from panda.store.layout import Layout
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from rank_bm25 import BM25Okapi
 
+from panda.addons.exchange.intake import import_turns
 from panda.documents.times import parse_time
-from panda.exchange.intake import import_turns
 from panda.index.index import Index
 from panda.index.tables import IndexView
 from panda.index.vectors import VectorStore

@@ -4,10 +4,12 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
 from msgspec import structs
 
+from panda.addon_registry import find_workspace
 from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
 from panda.errors import FileFormatError, ModelFileError, RecipeError, UsageError
@@ -48,7 +50,7 @@ from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_miss
 from panda.retrieval.passages import PassageRanker
 from panda.session.file import check_open, extend, fold_turns, free_session_id, load_session, open_session
 from panda.session.turn_files import load_turn_files
-from panda.settings import Settings, process_environment
+from panda.settings import Settings
 from panda.store.files import held_lock, sweep_below
 from panda.store.interventions import write_intervention
 from panda.store.layout import IMAGE_JSON, Layout, UserStore
@@ -57,11 +59,32 @@ from panda.store.records import Execution, Image, Session, Snapshot
 from panda.store.seals import digest_parts
 from panda.store.turn_documents import DocumentText, check_documents
 from panda.store.turns import Reserved, TurnFolder, claim_turn
-from panda.tools.contract import ToolContext
-from panda.tools.project import Project
+from panda.tools.contract import ToolContext, Workspace
 from panda.tools.table import TOOLS
 from panda.tools.web import web_opener
 from panda.trust import require_trust
+
+
+class OpenWorkspace(Protocol):
+    """Opens the files that turns in code mode work on; an add-on brings it."""
+
+    def __call__(
+        self, settings: Settings, guarded: tuple[Path, ...], /, *, query: str, dry: bool
+    ) -> Workspace:
+        """
+        Args:
+            guarded: Files and directories that panda uses, which are not changed.
+            query: What the user asked.
+            dry: Whether changes stay in memory.
+        """
+
+
+def _workspace_opener() -> OpenWorkspace:
+    """Return what opens workspaces. UsageError: no add-on does."""
+    opener: OpenWorkspace | None = find_workspace()
+    if opener is None:
+        raise UsageError("there is no mode 'code'", where="--mode", fix="use chat")
+    return opener
 
 
 class App:
@@ -268,20 +291,19 @@ class App:
         lock, wait = self.store.session_lock(session), self.settings.wait_seconds
         return held_lock(lock, holder=f"panda turn (pid {os.getpid()})", wait_seconds=wait)
 
-    def open_project(self, query: str, *, dry: bool) -> Project:
+    def open_workspace(self, query: str, *, dry: bool) -> Workspace:
         """
-        Return the project's files for tools; files that the query names may be made. With *dry* changes stay
-        in memory.
+        Return what the tools of code mode work on; files that the query names may be made. With *dry* changes
+        stay in memory. UsageError: no add-on has code mode.
         """
-        settings = self.settings
-        require_trust(settings, "test_commands")
-        top, guarded = settings.project_dir.resolve(), (settings.models_file, self.store.root)
-        given = settings.test_commands, settings.test_seconds, process_environment()
-        return Project(top, guarded, *given, query=query, trusted=settings.trust, dry=dry)
+        require_trust(self.settings, "test_commands")
+        guarded = (self.settings.models_file, self.store.root)
+        return _workspace_opener()(self.settings, guarded, query=query, dry=dry)
 
     def _check_calls(self, mode: str, *, with_image: bool) -> None:
         """Look, before a number is claimed, whether the project's commands and the recipes can be used."""
         if mode == "code":
+            _workspace_opener()
             require_trust(self.settings, "test_commands")
         try:
             layers = check_mode_once(
@@ -381,7 +403,7 @@ class App:
             turn=turn.turn,
             query=turn.query,
             folder=turn.folder.paths.directory,
-            project=self.open_project(turn.query, dry=turn.dry_run) if turn.mode == "code" else None,
+            workspace=self.open_workspace(turn.query, dry=turn.dry_run) if turn.mode == "code" else None,
             draft=lambda kind, brief: write_draft(self.executor, turn, kind, brief),
         )
 

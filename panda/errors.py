@@ -110,6 +110,9 @@ class SettingError(UsageError): ...  # a value in a flag, the environment, panda
 class QueryError(UsageError): ...  # a query that cannot start a turn
 
 
+class AddonError(UsageError): ...  # an add-on that cannot be loaded, or adds what is there already
+
+
 class ReadOnlyStoreError(UsageError): ...  # a writing command on the demo store of the checkout
 
 

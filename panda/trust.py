@@ -20,7 +20,6 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -235,8 +234,11 @@ def load_models(settings: Settings) -> "ModelsFile":
     models = load_models_file(settings.models_file)
     _require(settings, _claim_of_models(settings, models))
     obsolete = models.find_obsolete()
-    if obsolete is not None and parent_process() is None:  # else the process that began this one has warned
-        _warn_once(f"{obsolete.where}: {obsolete.message}; {obsolete.fix}")
+    if obsolete is not None:
+        from multiprocessing import parent_process  # loads too slowly for every command
+
+        if parent_process() is None:  # else the process that began this one has warned
+            _warn_once(f"{obsolete.where}: {obsolete.message}; {obsolete.fix}")
     return models
 
 

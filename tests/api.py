@@ -64,7 +64,7 @@ VAGUE_QUESTION = "And what about that one?"
 """A question of which phase 1 asks a model, as nothing says what it is about."""
 NOW = "2026-01-04T14:30:00Z"
 """The present of every command that is run here, unless it is told another."""
-COMMANDS: tuple[str, ...] = tuple(entry.words for entry in panda.cli.main.COMMANDS)
+COMMANDS: tuple[str, ...] = tuple(entry.words for entry in panda.cli.main.list_commands())
 """What a user can type, in the order of `panda --help`."""
 PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from panda.cli.main import main; main()")
 """Starts the program in a process of its own."""
@@ -440,9 +440,9 @@ def open_pages(panda: Panda) -> "TestClient":
     """Return a client without a socket that asks for pages as a browser asks `panda view` for them."""
     from starlette.testclient import TestClient
 
+    from panda.addons.view.application import ViewApplication
+    from panda.addons.view.shelf import Shelf
     from panda.store.layout import UserStore
-    from panda.view.application import ViewApplication
-    from panda.view.shelf import Shelf
 
     present = datetime.fromisoformat(panda.environ["PANDA_NOW"])
     store = UserStore(panda.store, panda.user or "default", lambda: present)

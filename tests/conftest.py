@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
-from tests.api import Panda, ScriptedPanda, make_demo
+from tests.api import ROOT, Panda, ScriptedPanda, make_demo
+from tests.installing import build, make_environment, unpack
 from tests.record_replays import EXPECTED, RECORDED_AT, REPLAYS
 from tests.sealing import sealed_network as sealed_network
 from tests.store_files import import_line
@@ -67,6 +68,25 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     waited: list[float] = []
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waited.append))
     return waited
+
+
+@pytest.fixture(scope="session")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of the source, built from the checkout."""
+    return build(ROOT, tmp_path_factory.mktemp("sdist"), kind="sdist")
+
+
+@pytest.fixture(scope="session")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the archive of the source alone."""
+    source = unpack(sdist, tmp_path_factory.mktemp("source"))
+    return build(source, tmp_path_factory.mktemp("wheel"), kind="wheel")
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment in which the wheel is installed; not to be changed."""
+    return make_environment(tmp_path_factory.mktemp("environment") / "venv", [wheel])
 
 
 @pytest.fixture(scope="session")

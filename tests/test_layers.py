@@ -11,10 +11,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 TIERS = (
     {"panda.__main__"},
+    {"panda.addons"},
     {"panda.cli"},
-    {"panda.view"},
-    {"panda.serving"},
-    {"panda.exchange"},
     {"panda.runs"},
     {"panda.actions"},
     {"panda.app"},
@@ -38,7 +36,8 @@ TIERS = (
     {"panda.store", "panda.web"},
     {"panda.documents"},
     {"panda.language"},
-    {"panda.isolation"},
+    {"panda.isolation", "panda.extensible_table"},
+    {"panda.addon_registry"},
     {"panda.errors"},
 )
 """From the top down; a module imports only from tiers below its own, or its own package."""
@@ -62,6 +61,9 @@ SIDEWAYS = {
 }
 """Imports within a tier; never both ways."""
 
+ADDONS_USED = {("view", "serving")}  # the pages are served over HTTP, too
+"""Which add-on may import which other one."""
+
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
     "sqlite3": {
@@ -69,7 +71,7 @@ ONLY_IMPORTERS = {
         "index/index.py",
         "index/tables.py",
         "index/vectors.py",
-        "exchange/llm.py",
+        "addons/exchange/llm.py",
     },
     "llama_cpp": {"models/llama/gguf.py"},
     "trafilatura": {"web/extraction.py"},
@@ -79,13 +81,13 @@ ONLY_IMPORTERS = {
     "w3lib": {"web/decoding.py"},
     "protego": {"web/robots.py"},
     "re2": {"documents/json_schema.py"},
-    "mcp": {"serving/mcp_server.py"},
-    "mcp_types": {"serving/mcp_server.py"},
-    "uvicorn": {"serving/listening.py"},
-    "starlette": {"serving/synthesis_api.py", "view/application.py"},
+    "mcp": {"addons/serving/mcp_server.py"},
+    "mcp_types": {"addons/serving/mcp_server.py"},
+    "uvicorn": {"addons/serving/listening.py"},
+    "starlette": {"addons/serving/synthesis_api.py", "addons/view/application.py"},
     "pypdf": {"documents/pdf.py"},
     "huggingface_hub": {"models/hub.py"},
-    "markdown_it": {"documents/markdown.py", "view/answer.py"},
+    "markdown_it": {"documents/markdown.py", "addons/view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""
 
@@ -107,6 +109,7 @@ KNOW_THE_KIND = {
 """The files that may see whether a layer has a language model or is offline; none of them makes a turn."""
 
 READERS_OF_SETTINGS = (
+    "panda.addons",
     "panda.cli",
     "panda.actions",
     "panda.runs",
@@ -134,6 +137,8 @@ OUTSIDE = (
 """Tests and what they stand on that reach the program through the door alone: files, or whole folders."""
 MOST_INSIDE = 0.3
 """The share of test lines that may stand in files which import the program: tables over pure functions."""
+_SPLIT = ("panda", "panda.addons")
+"""Packages whose members count as modules of their own where they are imported from them."""
 
 
 def name_of(path: Path) -> str:
@@ -166,7 +171,7 @@ def imports_of(path: Path) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
             names.append(node.module or "")
-            names += (f"{node.module}.{alias.name}" for alias in node.names if node.module == "panda")
+            names += (f"{node.module}.{alias.name}" for alias in node.names if node.module in _SPLIT)
     return tuple(names)
 
 
@@ -193,6 +198,29 @@ def test_sideways_imports_have_a_direction() -> None:
         assert free, f"a circle among {sorted(left)}"
         for part in free:
             del left[part]
+
+
+def addon_of(module: str) -> str | None:
+    """Return the add-on of panda/addons/ that a module belongs to; None of one of the core."""
+    names = module.split(".")
+    return names[2] if names[:2] == ["panda", "addons"] and len(names) > 2 else None
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_the_core_imports_no_addon(path: Path) -> None:
+    """What is not in panda/addons/ imports nothing of it, and an add-on no other one but those listed."""
+    own = addon_of(module_of(path))
+    others = {addon_of(module) for module in imports_of(path)} - {None, own}
+    assert {(own, other) for other in others} <= ADDONS_USED
+
+
+def test_a_manifest_imports_nothing_of_its_addon() -> None:
+    """The file that all commands read for `panda --help` costs next to nothing."""
+    manifests = [path for path in FILES if addon_of(f"{module_of(path)}.") and path.name == "__init__.py"]
+    assert manifests
+    for path in manifests:
+        ours = {module for module in imports_of(path) if module.startswith("panda.")}
+        assert ours == {"panda.addon_registry"}, name_of(path)
 
 
 def phase_modules() -> set[str]:

@@ -31,13 +31,12 @@ from panda.trust import load_models
 
 if TYPE_CHECKING:
     from panda.runs.batch import Batch
-    from panda.runs.dask import DaskCluster
+    from panda.runs.cluster import Cluster
     from panda.runs.ledger import RunFolder, TurnLine
     from panda.runs.pool import Workers
     from panda.runs.queries import Query
 
 _NAMED = 20
-_ENGINES = ("local", "dask")
 
 
 @excludes("resume", "live", "save", "new_user", fix="leave it out: a run has its own")
@@ -107,12 +106,14 @@ def batch(
 
     Example: panda batch queries.jsonl --jobs 2 --save --junit report.xml
     """
+    from panda.runs.cluster import connect_cluster
+
     _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
     _check_files(queries, out, junit, html)
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len((given or [])[:limit]), jobs)
-    cluster = _connected(engine, address)
+    cluster = connect_cluster(engine, address)  # before anything is made for it
     modes = {"live": live, "save": save, "retry_failed": retry_failed}
     run, lines = _opened_run(invocation, given, resume, **modes)
     limits = {"most": limit, "max_failures": max_failures}
@@ -154,7 +155,7 @@ def _executed(
     invocation: Invocation,
     run: "RunFolder",
     queries: "list[Query]",
-    workers: "tuple[DaskCluster | None, int | None]",
+    workers: "tuple[Cluster | None, int | None]",
     limits: dict[str, int | None],
     *,
     out: str | None,
@@ -186,23 +187,8 @@ def _executed(
     return found
 
 
-def _connected(engine: str, address: str | None) -> "DaskCluster | None":
-    """The cluster, before anything is made for it; None for processes of this machine."""
-    if engine not in _ENGINES:
-        fix = f"use {' or '.join(_ENGINES)}"
-        raise UsageError(f"there is no engine {engine!r}", where="--engine", fix=fix)
-    if engine == "local":
-        return None
-    if address is None:
-        fix = "give --address tcp://HOST:8786; docs/scale.md says how scheduler and workers are started"
-        raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
-    from panda.runs.dask import DaskCluster
-
-    return DaskCluster(address)
-
-
 def _workers(
-    invocation: Invocation, found: "Batch", cluster: "DaskCluster | None", jobs: int | None
+    invocation: Invocation, found: "Batch", cluster: "Cluster | None", jobs: int | None
 ) -> "Workers":
     """Those of the cluster, or processes: as many as the models serve at once, if it is not said how many."""
     from panda.runs.item import BatchWorker
@@ -212,11 +198,9 @@ def _workers(
     if cluster is None:
         worker = BatchWorker(settings, invocation.environ, found.start)
         return Processes(worker, jobs or load_models(settings).width or 1)
-    from panda.runs.dask import remote_worker
-
     if found.start is None:
         raise UsageError("a live batch runs on this machine alone", where="--engine", fix="leave it out")
-    return cluster.begin(remote_worker(settings, found.start, found.ran_on))
+    return cluster.begin(settings, found.start, found.ran_on)
 
 
 def _check_usage(

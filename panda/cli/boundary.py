@@ -62,7 +62,6 @@ def _attempt(
     program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str], *, as_json: bool
 ) -> tuple[Result, str | bytes]:
     """What the command ended with, and the text of it for stdout."""
-    words = _command_words(program, arguments)
 
     def render(outcome: Result) -> str | bytes:
         if as_json:
@@ -70,6 +69,9 @@ def _attempt(
                 raise UsageError(
                     "rows without end are no JSON object", where="--json", fix="leave --json out"
                 )
+            words = _command_words(
+                program, arguments
+            )  # by now with the commands of add-ons, if they were wanted
             code, data, error = outcome.code, outcome.data, outcome.error
             return render_json(exit_code=code, command=words, data=data, error=error)
         if isinstance(outcome.body, Stream):

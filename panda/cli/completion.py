@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from panda.addon_registry import recipe_directories
 from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
 from panda.store.files import check_links
@@ -104,7 +105,7 @@ def complete_formats(settings: Settings) -> Iterator[str]:
 @_completion
 def complete_recipes(settings: Settings) -> Iterator[str]:
     """The recipes in force, as "pipeline/phase1_reflection"."""
-    for folder in settings.recipe_dirs:
+    for folder in (*settings.recipe_dirs, *recipe_directories()):
         for path in folder.glob("*/*.yaml"):
             yield path.relative_to(folder).with_suffix("").as_posix()
 

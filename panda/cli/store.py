@@ -270,7 +270,9 @@ def _is_warning(problem: Problem) -> bool:
 
 def _is_packaged(problem: Problem) -> bool:
     """Tell whether a problem is about a recipe that comes with panda."""
-    return bool(problem.path) and Path(str(problem.path)).is_relative_to(asset("recipes"))
+    from panda.recipes.book import is_packaged
+
+    return bool(problem.path) and is_packaged(Path(str(problem.path)))
 
 
 def _lines(problem: Problem) -> str:

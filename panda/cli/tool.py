@@ -1,7 +1,7 @@
 """`panda tool list` and `panda tool run`: the tools of plans, by hand."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from panda.cli.command import ALLOW, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_tools
@@ -10,6 +10,9 @@ from panda.steps.contract import R, StepContract
 from panda.store.files import parse_json
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.table import TOOLS, check_arguments, describe_arguments, run_tool
+
+if TYPE_CHECKING:
+    from panda.app import App
 
 _COLUMNS = ("tool", "kind", "arguments", "description")
 
@@ -56,7 +59,10 @@ def run(
         raise UsageError("the arguments are no JSON object", where="--args", fix=fix)
     check_arguments(name, arguments)
     named_file = str(arguments.get("path", ""))  # by the user, who typed it
-    context = _context(invocation, query, named_file=named_file, dry_run=dry_run)
+    app = invocation.open_app(invocation.store())
+    context = _context(app, query)
+    if TOOLS[name].uses_workspace:
+        context = replace(context, workspace=app.open_workspace(f"{query}\n{named_file}", dry=dry_run))
     result = run_tool(name, arguments, context)
     data: dict[str, object] = {"tool": name, "arguments": arguments, **result.to_json()}
     if result.status == "success":
@@ -65,13 +71,11 @@ def run(
     return Result(data, error=CheckError(str(message), where=name))
 
 
-def _context(invocation: Invocation, query: str, *, named_file: str, dry_run: bool) -> ToolContext:
+def _context(app: "App", query: str) -> ToolContext:
+    """Return what a tool may touch outside of any turn."""
     from panda.compression.fit import InputDocument
     from panda.recipes.calls import NoTurn
     from panda.steps.request import Request
-
-    app = invocation.open_app(invocation.store())
-    project = app.open_project(f"{query}\n{named_file}", dry=dry_run)
 
     def ask(contract: StepContract[R], /, **given: Any) -> R:
         documents = [InputDocument(name, text) for name, text in given.pop("extra", {}).items()]
@@ -79,7 +83,7 @@ def _context(invocation: Invocation, query: str, *, named_file: str, dry_run: bo
         request = Request(asked, documents, **given)
         return app.executor.ask(contract, request, NoTurn()).content
 
-    return replace(app.tools, turn=app.store.highest() + 1, query=query, project=project, ask=ask)
+    return replace(app.tools, turn=app.store.highest() + 1, query=query, ask=ask)
 
 
 def _body(result: ToolResult) -> str:

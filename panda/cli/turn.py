@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
+from panda.addon_registry import mode_names
 from panda.cli.command import (
     ALLOW,
     SEED_DEFAULT,
@@ -66,7 +67,6 @@ With = Annotated[
 ]
 NoStdin = Annotated[bool, flag("Leave standard input alone.", "--no-stdin")]
 """The options of commands that begin a turn with documents."""
-_MODES = ("chat", "code")
 _RESUMED = "leave it out: a turn that goes on has its own"
 _HAS_DOCUMENTS = "leave it out: a turn that goes on has the documents that it was given"
 _OWN = "leave it out: a turn that is there has its own"
@@ -328,8 +328,9 @@ def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) ->
 
 def _check_usage(query: str | None, taken_up: str | int | bool, mode: str) -> None:
     """Raises UsageError unless there is a query, or else what is done with a turn that is there."""
-    if mode not in _MODES:
-        raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=f"use {' or '.join(_MODES)}")
+    if mode != "chat" and mode not in mode_names():
+        fix = f"use {' or '.join(mode_names())}"
+        raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=fix)
     if (query is None) == (not taken_up):
         raise UsageError(
             "give a query, --resume TURN, --resume-all or --discard TURN, one of them",

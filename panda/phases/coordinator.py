@@ -46,7 +46,6 @@ from panda.store.records import (
     load,
 )
 from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.files import settle_change
 from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable
 
 MOST_ROUNDS = 10
@@ -340,12 +339,14 @@ class _Loop:
 
     def _taken_up(self, step: Step) -> Step | None:
         made = self._made[len(self.current)] if len(self.current) < len(self._made) else None
-        project = self._context.project
+        workspace = self._context.workspace
         if made is None or (made.tool, made.arguments) != (step.tool, step.arguments):
             return None
-        if project is not None and project.dry and step.kind == "write":
+        if workspace is not None and workspace.dry and step.kind == "write":
             return None  # the change was in memory alone and has to be made there again
-        return made if project is None or made.status != "started" else settle_change(made, project)
+        if workspace is None or made.status != "started":
+            return made
+        return workspace.settle_change(made)
 
     def _recorded(self, step: Step) -> Step | None:
         tool = TOOLS.get(step.tool)

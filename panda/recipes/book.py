@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
+from panda.addon_registry import prompt_directories, recipe_directories
 from panda.documents.records import Words, decode
 from panda.documents.text import nearest
 from panda.documents.yaml_text import load_yaml
@@ -67,17 +68,23 @@ class RecipeBook:
     def __init__(self, recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path]) -> None:
         self._recipe_dirs = tuple(recipe_dirs)
         self._prompt_dirs = tuple(prompt_dirs)
-        self.folders = (*self._recipe_dirs, *self._prompt_dirs)
         self._recipes: dict[str, Recipe] = {}
         self._prompts: dict[str, str] = {}
+        self._core_registry: tuple[RegistryEntry, ...] | None = None
         self._registry: tuple[RegistryEntry, ...] | None = None
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders of recipes and of prompts, those of add-ons last."""
+        own = (*self._recipe_dirs, *self._prompt_dirs)
+        return (*own, *recipe_directories(), *prompt_directories())
 
     def recipe_keys(self) -> list[str]:
         """Names of all recipes, sorted."""
         return sorted(
             {
                 path.relative_to(folder).with_suffix("").as_posix()
-                for folder in self._recipe_dirs
+                for folder in (*self._recipe_dirs, *recipe_directories())
                 for path in folder.glob("*/*.yaml")
             }
         )
@@ -106,7 +113,7 @@ class RecipeBook:
     def path_of_prompt(self, name: str, where: str) -> Path:
         """The prompt file in force; raises as load_prompt."""
         name = name.removeprefix("prompts/")  # "prompts//etc" is as absolute as "/etc"
-        path = _first(self._prompt_dirs, name, where)
+        path = _first(self._prompt_dirs, name, where) or _first(prompt_directories(), name, where)
         if path is None:
             raise PromptNotFoundError(
                 f"the prompt file {name} is not there",
@@ -167,10 +174,16 @@ class RecipeBook:
 
     def registry(self) -> tuple[RegistryEntry, ...]:
         """
-        All entries of registry.yaml, and the packaged ones of steps that a project's own does not name.
-        RecipeError: it is missing or broken.
+        All entries of registry.yaml, the packaged ones of steps that a project's own does not name, and those
+        of add-ons for what these do not name. RecipeError: it is missing or broken.
         """
         if self._registry is None:
+            self._registry = _with_addons(self._registry_of_core())
+        return self._registry
+
+    def _registry_of_core(self) -> tuple[RegistryEntry, ...]:
+        """The same without those of add-ons, which are loaded only for what stands nowhere else."""
+        if self._core_registry is None:
             path = self.registry_path
             if not _is_file(path):
                 message = "there is no recipes/registry.yaml"
@@ -179,8 +192,8 @@ class RecipeBook:
             own = _parse_registry(read_own_text(path), str(path))
             packaged = packaged_book().registry() if path.parent != asset("recipes") else ()
             named = {entry.step for entry in own}
-            self._registry = (*own, *(entry for entry in packaged if entry.step not in named))
-        return self._registry
+            self._core_registry = (*own, *(entry for entry in packaged if entry.step not in named))
+        return self._core_registry
 
     @property
     def registry_path(self) -> Path:
@@ -192,12 +205,15 @@ class RecipeBook:
     def step_of(self, key: str) -> str | None:
         """The step that a recipe serves; None if the registry names it for none, or is broken."""
         with suppress(RecipeError, StoreError):
-            return next((entry.step for entry in self.registry() if key in entry.recipes.values()), None)
+            for registry in (self._registry_of_core, self.registry):
+                for entry in registry():
+                    if key in entry.recipes.values():
+                        return entry.step
         return None
 
     def keys_of(self, step: str, mode: str) -> dict[str, str]:
         """The recipes that may serve a step, e.g. "phase3_planner", in a mode, as RegistryEntry.keys."""
-        entry = next((entry for entry in self.registry() if entry.step == step), None)
+        entry = self._entry_of(step, mode)
         if entry is None:
             raise RecipeNotFoundError(f"the registry has no step {step}", where=str(self.registry_path))
         keys = entry.keys(mode)
@@ -208,6 +224,13 @@ class RecipeBook:
                 fix=f"modes there: {', '.join(entry.recipes)}",
             )
         return keys
+
+    def _entry_of(self, step: str, mode: str) -> RegistryEntry | None:
+        """The entry of a step, of the core alone where that serves the mode; None if there is none."""
+        entry = next((entry for entry in self._registry_of_core() if entry.step == step), None)
+        if entry is not None and {"any", mode} & set(entry.recipes):
+            return entry
+        return next((entry for entry in self.registry() if entry.step == step), None)
 
     def key_for(self, step: str, mode: str, intent: str | None = None) -> str:
         """Name of the recipe that serves a step in a mode, for a query of an intent (S3 §5.3)."""
@@ -232,7 +255,10 @@ class RecipeBook:
         """
         File of a recipe; None if no folder has it. *where* says in errors who names it, None the name itself.
         """
-        return _first(self._recipe_dirs, f"{key}.yaml", where or key)
+        name = f"{key}.yaml"
+        return _first(self._recipe_dirs, name, where or key) or _first(
+            recipe_directories(), name, where or key
+        )
 
     def _read(self, key: str) -> tuple[Recipe, list[RecipeError]]:
         """A recipe, and a fault for each prompt that cannot be loaded."""
@@ -269,6 +295,27 @@ def packaged_book() -> RecipeBook:
     return RecipeBook([asset("recipes")], [asset("prompts")])
 
 
+def _with_addons(entries: Sequence[RegistryEntry]) -> tuple[RegistryEntry, ...]:
+    """Return entries with what the registries of add-ons name for other steps and modes."""
+    by_step = {entry.step: entry for entry in entries}
+    for folder in recipe_directories():
+        path = folder / "registry.yaml"
+        if not _is_file(path):
+            continue
+        for added in _parse_registry(read_own_text(path), str(path)):
+            entry = by_step.setdefault(added.step, added)
+            if "any" not in entry.recipes:
+                new = {mode: key for mode, key in added.recipes.items() if mode not in entry.recipes}
+                by_step[added.step] = replace(entry, recipes={**entry.recipes, **new})
+    return tuple(by_step.values())
+
+
+def is_packaged(path: Path) -> bool:
+    """Return whether a recipe or prompt came with panda or an add-on."""
+    folders = (asset("recipes"), asset("prompts"), *recipe_directories(), *prompt_directories())
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
 def place_within(folder: Path, name: str, where: str) -> Path:
     """
     Where a file of a folder of recipes or prompts is, or would be. RecipeKeyError, at *where*: the name leads
@@ -282,7 +329,7 @@ def place_within(folder: Path, name: str, where: str) -> Path:
         return path
     home, real = os.path.realpath(folder), os.path.realpath(path)
     inside = Path(real).is_relative_to(home) and Path(home).is_relative_to(os.path.realpath(folder.parent))
-    if not inside:
+    if not inside and folder not in (*recipe_directories(), *prompt_directories()):
         message = f"{path} is a link that leads out of {folder.name}/, to {real}"
         raise RecipeKeyError(message, where=where, fix="put the file itself there")
     return path

@@ -26,7 +26,7 @@ from panda.models.contract import ModelInfo
 from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
 from panda.offline.support import why_not_offline
-from panda.recipes.book import REMOVED_RECIPES, RecipeBook, RegistryEntry, removed_recipe
+from panda.recipes.book import REMOVED_RECIPES, RecipeBook, RegistryEntry, is_packaged, removed_recipe
 from panda.recipes.messages import build_messages, part_names, with_every_part
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import is_decision, plain_schema, property_schemas
@@ -175,7 +175,7 @@ def _unsent_prompts(
         recipe = unsent[name]
         with suppress(RecipeError):
             path = book.path_of_prompt(name, str(recipe.path))
-            if not path.is_relative_to(asset("prompts")):
+            if not is_packaged(path):
                 message = f"no model is sent it: {recipe.model_layer} is offline"
                 fix = f"see `panda recipe show {recipe.key}`, or give the layer a model in models.yaml"
                 yield Problem(message, str(path), fix=fix, verdict=Verdict.SOUND)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from panda.documents.context import HEADINGS
+from panda.extensible_table import ExtensibleTable
 from panda.steps.contract import StepContract
 from panda.steps.reply_contents import (
     AnswerReply,
@@ -315,5 +316,8 @@ _ALL: tuple[StepContract[Any], ...] = (
     *_COMPRESSION,
     SUMMARY,
 )
-STEPS: Mapping[str, StepContract[Any]] = {contract.name: contract for contract in _ALL}
-"""Every step that the phases ask for, by name; a test holds it to their code."""
+STEPS: Mapping[str, StepContract[Any]] = ExtensibleTable(_ALL, lambda addon: addon.steps)
+"""
+Every step by name: those that the phases ask for, which a test holds to their code, and those that tools of
+add-ons ask for.
+"""

@@ -20,13 +20,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from panda.documents.records import encode
-from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.steps.contract import R, StepContract
 from panda.store.layout import UserStore
-from panda.store.records import Claim, StepEntity
-from panda.tools.project import Project
+from panda.store.records import Claim, Step, StepEntity
 
 if TYPE_CHECKING:  # loaded with the first page
     from panda.web.client import WebClient
@@ -66,6 +64,17 @@ Draft = Callable[[str, str], str]
 """Writes a draft: maps its kind and what it should say to its text."""
 
 
+class Workspace(Protocol):
+    """What tools of code mode work on: the files of a project."""
+
+    @property
+    def dry(self) -> bool:
+        """Whether changes stay in memory."""
+
+    def settle_change(self, step: Step) -> Step | None:
+        """Return the finished step of a change that a killed run had announced; None: it is to be made."""
+
+
 @dataclass(frozen=True)
 class ToolContext:
     store: UserStore  # of whose turn it is; its clock stands still while the turn runs
@@ -75,7 +84,7 @@ class ToolContext:
     retriever: Retriever  # finds the user's nodes
     folder: Path | None = None  # where artifacts go: the turn's directory; None if there is no turn
     step: int = 1  # number of the step that the call is
-    project: Project | None = None  # the project's files; None in chat mode, where no tool may see them
+    workspace: Workspace | None = None  # what tools of code mode work on; None in chat mode
     draft: Draft | None = None  # asks the model that writes drafts; None if there is no turn
     limit_seconds: float = 60.0  # how long git may take for one question
     intend: Callable[[ToolResult], None] = lambda result: None
@@ -89,11 +98,15 @@ class ToolContext:
     noted_texts: tuple[str, ...] = ()  # sentences of the query that the turn notes without a tool
     ask: Ask | None = None  # asks recipes on behalf of a tool; None if there is no turn
 
-    def open_project(self) -> Project:
-        """The project that a tool of code mode works on."""
-        if self.project is None:
-            raise UsageError("only code mode may see the project's files", fix="use --mode code")
-        return self.project
+
+ArgumentSource = Callable[[str, ToolContext], list[str]]
+"""Gives the values that a query suggests for an argument, the likeliest first."""
+
+_NO_SOURCES: Mapping[str, ArgumentSource] = {}
+
+
+def _describe_no_more(context: ToolContext) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,11 @@ class Tool:
     """
     reaches_out: bool
     """Whether its result depends on more than the store: a replay takes what it gave when it ran."""
+    uses_workspace: bool  # whether it works on the files of a project
+    argument_sources: Mapping[str, ArgumentSource]
+    """Where values of its arguments come from that a query suggests, beside those of panda/tools/table.py."""
+    describe_more: Callable[[ToolContext], str]
+    """Says what prompts are told beside the description."""
 
     @cached_property
     def argument_schema(self) -> Mapping[str, Any]:
@@ -128,15 +146,29 @@ def tool(
     result: type,
     *,
     from_store: bool = False,
+    uses_workspace: bool = False,
+    argument_sources: Mapping[str, ArgumentSource] = _NO_SOURCES,
+    describe_more: Callable[[ToolContext], str] = _describe_no_more,
 ) -> Callable[[Callable[[_Given, ToolContext], ToolResult]], Tool]:
     """
     A tool out of the function that does its work, whose first parameter's annotation says what it takes. One
-    whose result depends on the store alone is run again by a replay.
+    whose result depends on the store alone is run again by a replay. The others are as fields of Tool.
     """
 
     def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
         takes = run.__annotations__["given"]
-        return Tool(name, kind, description, takes, result, run, not from_store)
+        return Tool(
+            name=name,
+            kind=kind,
+            description=description,
+            arguments=takes,
+            result=result,
+            run=run,
+            reaches_out=not from_store,
+            uses_workspace=uses_workspace,
+            argument_sources=argument_sources,
+            describe_more=describe_more,
+        )
 
     return make
 

@@ -28,10 +28,10 @@ from panda.tools.memory import claims_of, entities_of
 from panda.tools.sources import choose_read_well, site_of, subject_words
 from panda.tools.visits import client_of, files_of, make_visit
 from panda.web.addresses import Url, parse_url
-from panda.web.browser import Browser, open_browser
 from panda.web.client import WebClient
 from panda.web.markup import Control
 from panda.web.page import Page
+from panda.web.page_browser import PageBrowser, open_page_browser
 from panda.web.reading import read_page_controls
 
 MOST_STEPS = 8
@@ -53,9 +53,9 @@ def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
             fix = f"allow it: --allow {at.netloc}, or web_allow in panda.toml"
             raise WebError(f"{at.netloc} is not the site of {start.netloc}", where=str(at), fix=fix)
 
-    opened: AbstractContextManager[Browser | None] = nullcontext()
+    opened: AbstractContextManager[PageBrowser | None] = nullcontext()
     if context.web_browser:
-        opened = open_browser(client, check)
+        opened = open_page_browser(client, check)
     with opened as browser:
         walk = _Walk(goal, context, context.ask, client, check, browser)
         return walk.run(Control("link", "start", str(start)))
@@ -76,7 +76,7 @@ class _Walk:
     ask: Ask
     client: WebClient
     check: Callable[[Url], None]  # raises for an address outside of the hosts
-    browser: Browser | None
+    browser: PageBrowser | None
     steps: list[dict[str, str]] = field(default_factory=list)  # the pages, as the result tells of them
     failed: list[str] = field(default_factory=list)  # a line for each page that was not read, or not well
     faults: list[str] = field(default_factory=list)  # pages that want a browser

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,26 +12,22 @@ import msgspec
 from panda.documents.evidence import find_claims
 from panda.documents.text import count_noun, nearest, one_line
 from panda.errors import Problem, UsageError
+from panda.extensible_table import ExtensibleTable
 from panda.language.text import PAGE_ADDRESS
 from panda.tools.content import generate_content
-from panda.tools.contract import Tool, ToolContext, ToolResult
-from panda.tools.files import FILE_TOOLS
-from panda.tools.git import GIT_TOOLS
+from panda.tools.contract import ArgumentSource, Tool, ToolContext, ToolResult
 from panda.tools.memory import MEMORY_TOOLS
-from panda.tools.processes import run_command
 from panda.tools.web import WEB_TOOLS
 
-TOOLS: Mapping[str, Tool] = {
-    tool.name: tool
-    for tool in (*MEMORY_TOOLS, *WEB_TOOLS, generate_content, *FILE_TOOLS, *GIT_TOOLS, run_command)
-}
-"""Every tool, by name."""
+TOOLS: Mapping[str, Tool] = ExtensibleTable(
+    (*MEMORY_TOOLS, *WEB_TOOLS, generate_content), lambda addon: addon.tools
+)
+"""Every tool, by name, those of add-ons too."""
 _QUERY_CHARS = 2000
 _GOAL_CHARS = 500
 _MOST_VALUES = 3
 _QUOTED = re.compile(r"`([^`\n]+)`|“([^”\n]+)”|\"([^\"\n]+)\"|'([^'\n]+)'")
 _IDENTIFIER = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w*|\w+(?=\(\)))\b")
-_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
 
 
 def why_unavailable(name: str, context: ToolContext) -> str | None:
@@ -42,13 +38,11 @@ def why_unavailable(name: str, context: ToolContext) -> str | None:
 
 def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> str:
     """What a model is told of tools: a line each, with the arguments they take."""
-    project = context.project if context else None
-    there = f" There are: {', '.join(project.commands) or 'none'}." if project else ""
-    return "\n".join(
-        f"- {name}: {TOOLS[name].description}{there if name == run_command.name else ''}"
-        f" Arguments: {describe_arguments(TOOLS[name])}"
-        for name in names
-    )
+    lines = []
+    for tool in (TOOLS[name] for name in names):
+        more = tool.describe_more(context) if context is not None else ""
+        lines.append(f"- {tool.name}: {tool.description}{more} Arguments: {describe_arguments(tool)}")
+    return "\n".join(lines)
 
 
 def outline_tools(names: Iterable[str]) -> str:
@@ -114,9 +108,10 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
     if why_unavailable(tool.name, context) is not None:
         return []
     required = list(tool.argument_schema.get("required", ()))
-    if not set(required) <= set(_SOURCES):
+    sources = {**_SOURCES, **tool.argument_sources}
+    if not set(required) <= set(sources):
         return []
-    found = [_SOURCES[name](query, context)[:_MOST_VALUES] for name in required]
+    found = [sources[name](query, context)[:_MOST_VALUES] for name in required]
     return [dict(zip(required, values, strict=True)) for values in product(*found)][:_MOST_VALUES]
 
 
@@ -130,35 +125,15 @@ def _goals(query: str, context: ToolContext) -> list[str]:
     return [one_line(PAGE_ADDRESS.sub("the page", query))[:_GOAL_CHARS]] if PAGE_ADDRESS.search(query) else []
 
 
-def _paths(query: str, context: ToolContext) -> list[str]:
-    project = context.project
-    if project is None:
-        return []
-    files = list(project.files())
-    known = set(files)
-    named = [word.rstrip(".") for word in _PATH.findall(query)]
-    exact = [word for word in named if word in known]
-    by_name = [path for word in named if "." in word for path in files if path.endswith(f"/{word}")]
-    return list(dict.fromkeys([*exact, *by_name]))
-
-
 def _terms(query: str, context: ToolContext) -> list[str]:
     quoted = ["".join(match.groups("")) for match in _QUOTED.finditer(query)]
     return list(dict.fromkeys([*quoted, *_IDENTIFIER.findall(query)]))
 
 
-def _commands(query: str, context: ToolContext) -> list[str]:
-    known = list(context.project.commands) if context.project else []
-    words = set(re.findall(r"[\w.-]+", query.lower()))
-    return [name for name in known if name.lower() in words] or known
-
-
-_SOURCES: Mapping[str, Callable[[str, ToolContext], list[str]]] = {
+_SOURCES: Mapping[str, ArgumentSource] = {
     "query": lambda query, context: [query[:_QUERY_CHARS]],
     "url": _urls,
     "goal": _goals,
-    "path": _paths,
     "text": _terms,
-    "command": _commands,
 }
 """Where an argument of that name comes from."""

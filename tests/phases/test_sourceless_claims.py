@@ -1,12 +1,11 @@
 """Claims without a source, which no tool of panda makes: one that does takes the place of doc.search."""
 
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
 from panda.store.records import Claim
-from panda.tools.contract import Tool, ToolResult
+from panda.tools.contract import ToolResult
 from panda.tools.table import TOOLS
 from tests.api import ScriptedPanda
 from tests.script import Script
@@ -16,7 +15,7 @@ def test_s3_14_a_claim_without_source_is_refused(ann: ScriptedPanda, monkeypatch
     """Phase 4: what a tool claims without saying where from stops that call, and reaches no answer."""
     bare = ToolResult("success", claims=(Claim("The Lenovo LOQ 15 costs $12.", 0.9, ""),))
     tool = replace(TOOLS["doc.search"], run=lambda arguments, context: bare)
-    monkeypatch.setitem(cast(dict[str, Tool], TOOLS), "doc.search", tool)
+    monkeypatch.setitem(vars(TOOLS)["_core"], "doc.search", tool)
     script = Script(
         planner={"tools": ["doc.search"], "next_step": "coordinator"},
         coordinator=[{"tool": "doc.search"}, {"tool": "done"}],

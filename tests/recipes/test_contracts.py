@@ -13,7 +13,18 @@ from panda.steps import all_steps
 from panda.steps.contract import StepContract
 from tests.api import ROOT, Panda, ScriptedPanda
 
-REGISTRY: Mapping[str, Any] = yaml.safe_load((ROOT / "recipes/registry.yaml").read_text(encoding="utf-8"))
+
+def read_registries() -> dict[str, Any]:
+    """Return the entries of the registry of panda, with the recipes that its add-ons add to them."""
+    paths = [ROOT / "recipes" / "registry.yaml", *(ROOT / "panda" / "addons").glob("*/recipes/registry.yaml")]
+    steps: dict[str, Any] = {}
+    for path in paths:
+        for step, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+            steps.setdefault(step, entry)["recipes"].update(entry["recipes"])
+    return steps
+
+
+REGISTRY: Mapping[str, Any] = read_registries()
 ASKERS = ("phases", "tools", "actions")
 """Packages whose modules ask steps."""
 OPTIONS = re.compile(r"(?m)^===== Options: (\w+) =====$")

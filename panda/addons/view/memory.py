@@ -1,0 +1,252 @@
+"""The pages of memory: what holds and how far it is to be believed, what contradicts it, and its history."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from types import SimpleNamespace
+
+from panda.addons.view.plots import Line, Plot, Point, share_of
+from panda.addons.view.shelf import Part, Query, Shelf
+from panda.documents.memory_file import render_value
+from panda.documents.text import shorten
+from panda.errors import NotFoundError, Problem, StoreError
+from panda.memory.confidence import DECAYS, confidence_at
+from panda.memory.conflicts import Contradiction, find_contradictions
+from panda.memory.fact import file_value
+from panda.memory.files import KINDS, Projection
+from panda.memory.log import MemoryLog
+from panda.memory.memory import Remembered, load_remembered
+from panda.store.fact import Assertion, Conflict, Subject
+from panda.store.files import read_text
+from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, UserStore
+from panda.store.lines import LineTail
+
+_PAGE_ROWS = 200
+_VALUE_CHARS = 400
+_MOST_CONFLICTS = 50
+_MOST_HISTORY = 300
+_MOST_BAD = 50
+_AHEAD_DAYS = 90
+_STEPS = 40
+
+
+class MemoryReader:
+    """
+    A user's memory, read again and again, each line once, as far as it can be; writes nothing, takes no edits
+    in. What it holds is that of the last `read`.
+    """
+
+    def __init__(self, store: UserStore) -> None:
+        self._state = Projection(store)
+        self._logs = (store.memory_log, store.conflicts_log)
+        self.guard = Lock()
+        self.values: list[Remembered] = []  # what holds; [] if the log is damaged
+        self.contradictions: list[Contradiction] = []  # those that stand
+        self.problems: list[tuple[str, str]] = []  # name of each damaged file, and what is wrong with it
+        self.lines: list[Assertion] | None = None
+        """The lines of a damaged log that can be read, in its order; None if it is sound."""
+
+    @property
+    def log(self) -> MemoryLog:
+        """What was said."""
+        return self._state.log
+
+    def subjects(self) -> list[Subject]:
+        """What was ever spoken of; nothing of a damaged log, where any line may have retracted anything."""
+        return [one for one in self.log.subjects() if not one.is_system] if self.lines is None else []
+
+    def read(self, now: datetime) -> None:
+        """What it says now."""
+        self.values, self.contradictions, self.lines = [], [], None
+        try:
+            for path in self._logs:  # a pipe or a device would be read for ever
+                if path.exists() and not path.is_file():
+                    raise StoreError("not a regular file", where=str(path))
+            self.log.refresh()
+        except (Problem, OSError) as exc:
+            parts = list(_sound(self._logs[0]))
+            self.lines = [part for part in parts if isinstance(part, Assertion)]
+            bad = [(MEMORY_JSONL, part) for part in parts if isinstance(part, str)]
+            name = CONFLICTS_JSONL if self._logs[0].is_file() else MEMORY_JSONL
+            self.problems = bad[:_MOST_BAD] or [(name, _message(exc))]
+            return
+        self.problems = list(self._load_texts())
+        self.values = load_remembered(self._state, now)
+        self.contradictions = find_contradictions(self.log, now)
+
+    def _load_texts(self) -> Iterator[tuple[str, str]]:
+        try:
+            self._state.refresh()
+        except (Problem, OSError):
+            self._state.texts = dict.fromkeys(KINDS)
+            for kind, path in self._state.paths.items():
+                try:
+                    self._state.texts[kind] = read_text(path) if path.exists() else None
+                except (Problem, OSError) as exc:
+                    yield path.name, _message(exc)
+        for kind, path in self._state.paths.items():
+            try:
+                self._state.entries(kind)
+            except Problem as exc:
+                self._state.texts[kind] = None
+                yield path.name, _message(exc)
+
+
+def _sound(path: Path) -> Iterator[Assertion | str]:
+    if not path.is_file():
+        return
+    try:
+        with closing(LineTail(path, Assertion).read()[1]) as parts:
+            for part in parts:
+                yield f"line {part.line}: {part.message}" if isinstance(part, Problem) else part.record
+    except (Problem, OSError) as exc:
+        yield _message(exc)
+
+
+def _message(error: Problem | OSError) -> str:
+    if isinstance(error, Problem):
+        return f"{error.where}: {error.message}" if error.where else error.message
+    return error.strerror or "it cannot be read"
+
+
+def address_of(subject: Subject) -> str:
+    """What names a value in an address: keys may hold anything."""
+    return hashlib.sha256("\0".join(subject).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def value_text(fact: Assertion) -> str:
+    """What was said, cut where it is long."""
+    return shorten(render_value(file_value(fact.value)), _VALUE_CHARS)
+
+
+def belief(fact: Assertion, now: datetime) -> float | None:
+    """How far it is to be believed now; None of a retraction, or if it holds no more."""
+    if not fact.confidence or (fact.valid_until is not None and fact.valid_until < now):
+        return None
+    return confidence_at(fact.confidence, fact.content_type, fact.asserted_at, now)
+
+
+def _reader(shelf: Shelf, user: str) -> MemoryReader:
+    return shelf.kept(("memory", user), lambda: MemoryReader(shelf.turns(user)))
+
+
+def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:
+    """The page of a memory. Raises UsageError: its place is no number."""
+    user, now = query.parameters["user"], shelf.store.clock()
+    shelf.turns(user)
+    memory = _reader(shelf, user)
+    with memory.guard:
+        memory.read(now)
+        settled = [one for one in reversed(memory.log.conflicts) if one.status == "resolved"]
+        held = {one.subject for one in memory.values}
+        shown = Part(settled, _MOST_CONFLICTS)
+        standing = Part(memory.contradictions, _MOST_CONFLICTS)
+        return SimpleNamespace(
+            user=user,
+            users=shelf.users(),
+            values=query.part(memory.values, _PAGE_ROWS),
+            contradicted=standing.total,
+            open=[_standing(one) for one in standing],
+            settled=[_settled(one, memory.log) for one in shown],
+            conflicts_left=standing.left + shown.left,
+            former=Part([one for one in memory.subjects() if one not in held], _PAGE_ROWS),
+            problems=memory.problems,
+            lines=None if memory.lines is None else Part(memory.lines[::-1], _PAGE_ROWS),
+        )
+
+
+def load_value(shelf: Shelf, query: Query) -> SimpleNamespace:
+    """The page of a value. Raises NotFoundError: nothing was ever said of it."""
+    user, address, now = query.parameters["user"], query.parameters["value"], shelf.store.clock()
+    store = shelf.turns(user)
+    memory = _reader(shelf, user)
+    with memory.guard:
+        memory.read(now)
+        current = next((one for one in memory.values if address_of(one.subject) == address), None)
+        named = [one for one in memory.subjects() if address_of(one) == address]
+        if not named and current is None:
+            raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(store.home))
+        subject = named[0] if named else current.subject  # type: ignore[union-attr]  # it is there
+        said = memory.log.of(subject)
+        ids = {one.id for one in said}
+        conflicts = [_standing(one) for one in memory.contradictions if one.subject == subject]
+        for record in memory.log.conflicts:
+            if record.status == "resolved" and {record.fact_a, record.fact_b} & ids:
+                conflicts.append(_settled(record, memory.log))
+        return SimpleNamespace(
+            user=user,
+            key=subject.key(user),
+            subject=subject,
+            current=current,
+            decay=DECAYS.get(current.fact.content_type, DECAYS["default"]) if current else None,
+            history=Part(said[::-1], _MOST_HISTORY),
+            plot=_plot(said[-_MOST_HISTORY:], current, now),
+            conflicts=conflicts[:_MOST_CONFLICTS],
+            problems=memory.problems,
+        )
+
+
+def _standing(one: Contradiction) -> SimpleNamespace:
+    """A contradiction that stands: what holds, and what is against it."""
+    sides = (one.winner, one.rival)
+    return SimpleNamespace(id=one.conflict_id, subject=one.subject, sides=sides, settled=None, missing=())
+
+
+def _settled(record: Conflict, log: MemoryLog) -> SimpleNamespace:
+    """A settled one: what the log has of both sides in the order of the record, and what holds instead."""
+    sides = [fact for id_ in (record.fact_a, record.fact_b) if (fact := log.get(id_)) is not None]
+    return SimpleNamespace(
+        id=record.conflict_id,
+        subject=sides[0].subject if sides else None,
+        sides=sides,
+        settled=log.get(record.resolution_fact or ""),
+        missing=log.missing_facts(record),
+    )
+
+
+def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) -> Plot | None:
+    """How far what was said last was believed, from the first time that anything was said until soon."""
+    by_time = sorted(said, key=lambda one: one.asserted_at)
+    if not by_time:
+        return None
+    first, last = by_time[0].asserted_at, now + timedelta(days=_AHEAD_DAYS)
+    if first >= last:
+        return None
+    past, ahead = [], []
+    for one, following in zip(by_time, [*by_time[1:], None], strict=True):
+        end = last if following is None else following.asserted_at
+        if one.valid_until is not None:
+            end = min(end, one.valid_until)
+        if one.confidence and end > one.asserted_at:
+            past.append(_curve(one, one.asserted_at, min(end, max(now, one.asserted_at)), first, last))
+            if end > now:
+                ahead.append(_curve(one, max(now, one.asserted_at), end, first, last))
+    lines = [Line("so far", "one", past)]
+    if current is not None and ahead:
+        lines.append(Line("from now on, if nothing is said", "ahead", ahead))
+    rows = [(f"{one.asserted_at:%Y-%m-%d %H:%M}", f"{one.confidence:.2f}") for one in by_time]
+    return Plot(
+        id="confidence",
+        title="How far what was said last is believed",
+        lines=lines,
+        top="1.0",
+        bottom="0",
+        marks=[(50.0, "0.5"), (20.0, "0.8")],
+        ends=(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"),
+        now=share_of((now - first).total_seconds(), (last - first).total_seconds()),
+        heads=("said", "confidence then"),
+        rows=rows,
+    )
+
+
+def _curve(one: Assertion, start: datetime, end: datetime, first: datetime, last: datetime) -> list[Point]:
+    whole = (last - first).total_seconds()
+    points = []
+    for step in range(_STEPS + 1):
+        at = start + (end - start) * (step / _STEPS)
+        sure = confidence_at(one.confidence, one.content_type, one.asserted_at, at)
+        points.append((share_of((at - first).total_seconds(), whole), 100 * (1 - sure)))
+    return points

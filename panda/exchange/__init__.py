@@ -1,1 +1,0 @@
-"""What comes from other programs and goes to them: conversations as turns, saved turns as texts."""
