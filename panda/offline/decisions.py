@@ -27,11 +27,11 @@ from panda.steps.request import Request
 
 _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
-    "phase0_query_analyzer": (query_analysis.analyse_query, 2),
+    "phase0_query_analyzer": (query_analysis.analyse_query, 3),
     "phase1_reflection": (clarity.reflect, 2),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
     "phase2_2_synthesis": (gathering.quote_lines, 2),
-    "phase2_5_context_validator": (context_verdict.validate_context, 3),
+    "phase2_5_context_validator": (context_verdict.validate_context, 4),
     "phase3_planner": (planning.plan, 4),
     "phase4_coordinator": (coordination.choose_call, 3),
     "phase4_research_strategy": (researching.choose_strategy, 2),
@@ -46,7 +46,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase4_research_report": (researching.report, 1),
     "phase4_choose_action": (page_actions.choose_action, 2),
     "phase4_memory_statement": (facts.judge_statement, 2),
-    "phase5_synthesizer": (quoting.quote_answer, 3),
+    "phase5_synthesizer": (quoting.quote_answer, 4),
     "memory_reflect": (facts.choose_facts, 1),
     "phase7_summarizer": (summary.summarise, 1),
 }

@@ -65,11 +65,17 @@ def answer_from_tables(
     question = Question(turn.meant, operation, turn.context.front.created_at)
     nearest = rank_tables(question, _tables(turn, ranked_passages, reader), ranker.closeness)
     near = _by_passages(nearest, ranked_passages, keep_order=operation not in _OF_ONE_ROW)
-    if not near and operation not in _OF_ONE_ROW and probabilities[operation] >= _SURELY_WORKED_OUT:
+    surely = probabilities[operation] >= _SURELY_WORKED_OUT
+    if not near and operation not in _OF_ONE_ROW and surely:
         near = [table for table in nearest[:1] if question.share_in(table) >= _LEAST_SHARE]
     for table in near:
         answer = answer_from_table(question, table, ranker.closeness)
-        if answer is None or not _is_meant(answer, ranked_passages, is_nearest=table is nearest[0]):
+        if answer is None or not _is_meant(
+            answer,
+            ranked_passages,
+            is_nearest=table is nearest[0],
+            is_worked_out=surely and question.share_in(table) >= max(_LEAST_SHARE, ranked_passages[0].words),
+        ):
             continue
         if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT:
             counted = answer_from_table(replace(question, operation="count"), table, ranker.closeness)
@@ -88,16 +94,19 @@ def _tables(turn: Turn, ranked_passages: Sequence[RankedPassage], reader: NodeRe
     return [table for table in tables if len(table.rows) > 1]
 
 
-def _is_meant(answer: TableAnswer, ranked_passages: Sequence[RankedPassage], *, is_nearest: bool) -> bool:
+def _is_meant(
+    answer: TableAnswer, ranked_passages: Sequence[RankedPassage], *, is_nearest: bool, is_worked_out: bool
+) -> bool:
     """
-    Return whether rows that stand for themselves have the closest line, or several of the closest table have
-    one of the lines that are shown; one row of a table is told as a passage. That a table has none counts of
-    the table of the closest line.
+    Return whether a table that has the closest line, or of which something is surely worked out, is meant.
+    Rows that stand for themselves have the closest line, or are several of the closest table with one of the
+    lines that are shown; one row of a table is told as a passage.
     """
+    has_closest = any(row.line.id == ranked_passages[0].best.id for row in answer.table.rows)
     if not answer.rows:
-        return any(row.line.id == ranked_passages[0].best.id for row in answer.table.rows)
+        return has_closest
     if answer.operation != "rows" or answer.is_limited:
-        return True
+        return has_closest or (is_worked_out and answer.operation != "rows")
     if len(answer.rows) == 1 and answer.rows[0].line.form == "row":
         return False
     ids = {row.line.id for row in answer.rows}
