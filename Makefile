@@ -64,15 +64,16 @@ life: $(STAMP)
 	@$(BIN)/python -m bench.life $(FILES)
 
 bench: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy rank_bm25==0.2.2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check rank_bm25==0.2.2
 	@$(BIN)/python bench/rebuilding.py
 	@$(BIN)/python bench/synthesis.py
 	@$(BIN)/python -m bench.turns
 	@$(BIN)/python -m bench.tracing
 	@$(BIN)/python -m bench.structure
 	@$(BIN)/python -m bench.verdicts
+	@$(BIN)/python -m bench.compression
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
-	@test -z "$(DATA)" || { for part in importing recall compression gathering answers; do \
+	@test -z "$(DATA)" || { for part in importing recall gathering answers; do \
 		$(BIN)/python bench/$$part.py "$(DATA)" || exit; done; }
 	@$(BIN)/python -m bench.small_model
 	@$(BIN)/python -m bench.evals

@@ -1,144 +1,153 @@
 """
-What is left of the sentences that answer questions when whole sessions are compressed.
+What a compressed document still answers: 40 documents of fifteen kinds, five questions each.
 
-Reads a directory with turns.jsonl (user, turn, session, query, response, summary) and questions.jsonl (user,
-question, turns that answer it). Compresses each session to a share of its tokens, with the question as query
-and without one, and counts how often the answering sentence is still there, beside LexRank at the same size.
+bench/compression.txt names the documents and says what must stand in the compressed text for a question to be
+answered. Each document is compressed to 10, 25 and 50 % of its tokens without a query, and to 25 % with each
+question as the query. Ends with 3 if a share is below its floor in floors.json.
 
-The data name turns, not sentences: the answering sentence is taken to be the one of the turn that has most
-rare words in common with the question and the turn's summary.
+    python -m bench.compression [FILE] [--show DIRECTORY]
 """
 
 import argparse
-import json
-import math
-import re
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+import sysconfig
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from time import monotonic
 
-from sumy.models.dom import ObjectDocumentModel, Paragraph, Sentence
-from sumy.nlp.stemmers import Stemmer
-from sumy.summarizers.lex_rank import LexRankSummarizer
-from sumy.utils import get_stop_words
-
+from bench.asking import check_floors
 from panda.compression.compress import compress
-from panda.language.text import split_sentences
-from panda.language.words import split_terms
+from panda.compression.fit import detect_content_type
+from panda.compression.plans import detect_format
+from panda.errors import LimitError
 from panda.models.cl100k import count_tokens
 
-
-@dataclass(frozen=True)
-class Case:
-    """One question on one session."""
-
-    session: tuple[str, str]
-    """User and session."""
-    question: str
-    """The question."""
-    answer: str
-    """The sentence that answers it."""
-    turn: tuple[str, ...]
-    """All sentences of the turn that it stands in."""
+ROOT = Path(__file__).parents[1]
+SHARES = (0.1, 0.25, 0.5)
+QUERY_SHARE = 0.25
 
 
-class _Words:
-    """The tokenizer that sumy asks for, without nltk's data."""
+@dataclass
+class Question:
+    """One question, and what its answer holds."""
 
-    def to_words(self, text: str) -> list[str]:
-        return re.findall(r"\w+", text)
+    text: str
+    wordings: Sequence[Sequence[str]]
+    """Each of them answers it, with all its parts."""
 
-
-def load(directory: Path) -> tuple[dict[tuple[str, str], str], list[Case]]:
-    """The sessions as documents, and the questions on them."""
-    turns = [json.loads(line) for line in (directory / "turns.jsonl").read_text("utf-8").splitlines()]
-    questions = [json.loads(line) for line in (directory / "questions.jsonl").read_text("utf-8").splitlines()]
-    documents: dict[tuple[str, str], list[str]] = {}
-    for turn in turns:
-        lines = documents.setdefault((turn["user"], turn["session"]), [f"Session of {turn['at'][:10]}", ""])
-        lines += [turn["query"], turn["response"]]
-    by_number = {(turn["user"], turn["turn"]): turn for turn in turns}
-    counts = Counter(term for turn in turns for term in set(split_terms(turn["query"] + turn["response"])))
-    cases = [
-        _case(by_number[question["user"], number], question["question"], counts)
-        for question in questions
-        for number in question["turns"]
-    ]
-    return {key: "\n".join(lines) + "\n" for key, lines in documents.items()}, cases
+    def is_answered(self, compressed: str) -> bool:
+        """Return whether a text answers it, whatever its line breaks are."""
+        flat = " ".join(compressed.split())
+        return any(all(" ".join(part.split()) in flat for part in parts) for parts in self.wordings)
 
 
-def _case(turn: dict[str, Any], question: str, counts: Counter[str]) -> Case:
-    texts = [text.split(": ", 1)[-1] for text in (turn["query"], turn["response"])]
-    sentences = [sentence for text in texts for sentence in split_sentences(text)]
-    wanted = set(split_terms(question)) | set(split_terms(turn["summary"]))
+@dataclass
+class Document:
+    """One document with its questions."""
 
-    def fit(sentence: str) -> float:
-        terms = set(split_terms(sentence))
-        return sum(1 / math.log(2 + counts[term]) for term in terms & wanted) / math.sqrt(3 + len(terms))
+    kind: str
+    place: str
+    questions: list[Question] = field(default_factory=list)
 
-    return Case((turn["user"], turn["session"]), question, max(sentences, key=fit), tuple(sentences))
+    @property
+    def name(self) -> str:
+        """Return the name of its file."""
+        where, _, name = self.place.partition(":")
+        return "README" if where == "package" and "/" not in name else name
 
-
-def lexrank(document: str, size_tokens: int) -> str:
-    """The sentences that LexRank puts first, as many as the size holds."""
-    lines = [line.split(": ", 1)[-1] for line in document.split("\n")]
-    sentences = [sentence for line in lines for sentence in split_sentences(line)]
-    summarizer = LexRankSummarizer(Stemmer("english"))
-    summarizer.stop_words = get_stop_words("english")
-    model = ObjectDocumentModel([Paragraph([Sentence(text, _Words()) for text in sentences])])
-    low, high = 0, len(sentences)
-    while low < high:
-        middle = (low + high + 1) // 2
-        text = "\n".join(map(str, summarizer(model, middle)))
-        low, high = (middle, high) if count_tokens(text) <= size_tokens else (low, middle - 1)
-    return "\n".join(map(str, summarizer(model, low)))
-
-
-def kept_shares(cases: list[Case], output: Callable[[Case], str]) -> tuple[float, float]:
-    """How often the answering sentence, and any longer sentence of its turn, stands in the output."""
-    answers = turns = 0
-    for case in cases:
-        text = " ".join(output(case).split())
-        answers += case.answer in text
-        turns += any(sentence in text for sentence in case.turn if len(sentence) > 25 or len(case.turn) < 3)
-    return answers / len(cases), turns / len(cases)
+    def read(self) -> str | None:
+        """Return what it says; None if it is not installed here."""
+        where, _, name = self.place.partition(":")
+        path = {"repo": ROOT, "here": ROOT / "bench" / "documents", "file": Path("/")}.get(where)
+        if where == "stdlib":
+            path = Path(sysconfig.get_path("stdlib"))
+        if path is not None:
+            file = path / name
+            return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
+        package, _, inner = name.partition("/")
+        try:
+            if not inner:
+                return distribution(package).read_text("METADATA")
+            files = distribution(package).files or []
+        except PackageNotFoundError:
+            return None
+        named = [file for file in files if str(file).endswith(inner)]
+        return named[0].read_text(encoding="utf-8") if named else None
 
 
-def main() -> None:
+def load(path: Path) -> list[Document]:
+    """Return the documents of a file with their questions."""
+    documents: list[Document] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            kind, place = line[3:].split(maxsplit=1)
+            documents.append(Document(kind, place))
+        elif "=>" in line:
+            question, answer = line.split(" => ", 1)
+            wordings = [wording.split(" && ") for wording in answer.split(" || ")]
+            documents[-1].questions.append(Question(question, wordings))
+    return documents
+
+
+def compressed(document: Document, text: str, share: float, query: str | None) -> str:
+    """Return a document at a share of its tokens; empty if nothing fits."""
+    budget = int(share * count_tokens(text))
+    kind = detect_content_type(document.name, text)
+    try:
+        return compress(text, kind=kind, budget_tokens=budget, query=query, name=document.name).text
+    except LimitError:
+        return ""
+
+
+def measure(documents: Sequence[Document], show: Path | None) -> Iterator[tuple[Document, str, int, int]]:
+    """Yield for each document and way of compressing it how many of its questions are answered."""
+    for document in documents:
+        text = document.read()
+        if text is None:
+            print(f"not installed here: {document.place}", file=sys.stderr)  # noqa: T201
+            continue
+        for share in SHARES:
+            output = compressed(document, text, share, None)
+            missing = [question.text for question in document.questions if not question.is_answered(output)]
+            if show is not None:
+                file = show / f"{int(100 * share)} {document.place.replace('/', '_').replace(':', ' ')}"
+                file.write_text(output, encoding="utf-8")
+                if share == QUERY_SHARE:
+                    read_as = detect_format(document.name, text, detect_content_type(document.name, text))
+                    print(f"  {document.place} ({read_as}, {count_tokens(text)} tokens): {missing}")  # noqa: T201
+            yield document, f"{share:.0%}", len(document.questions) - len(missing), len(document.questions)
+        answered = sum(
+            question.is_answered(compressed(document, text, QUERY_SHARE, question.text))
+            for question in document.questions
+        )
+        yield document, f"{QUERY_SHARE:.0%}, asked", answered, len(document.questions)
+
+
+def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--share", type=float, default=0.25)
+    parser.add_argument("file", type=Path, nargs="?", default=ROOT / "bench" / "compression.txt")
+    parser.add_argument("--show", type=Path, help="write the compressed documents there, and what they miss")
     options = parser.parse_args()
-    documents, cases = load(options.directory)
-    made: dict[tuple[str, object], str] = {}
-
-    def run(key: tuple[str, str], query: str | None) -> str:
-        if ("panda", (key, query)) not in made:
-            budget = int(options.share * count_tokens(documents[key]))
-            compression = compress(documents[key], kind="generic", budget_tokens=budget, query=query)
-            made["panda", (key, query)] = compression.text
-        return made["panda", (key, query)]
-
-    def rank_only(case: Case) -> str:
-        key = ("LexRank", case.session)
-        if key not in made:
-            made[key] = lexrank(documents[case.session], count_tokens(run(case.session, None)))
-        return made[key]
-
-    rows: list[tuple[str, Callable[[Case], str]]] = [
-        ("panda, with the question", lambda case: run(case.session, case.question)),
-        ("panda, no query", lambda case: run(case.session, None)),
-        ("LexRank, same size", rank_only),
-    ]
-    print(f"{len(documents)} sessions, {len(cases)} questions, at {options.share:.0%} of the tokens")  # noqa: T201
-    print(f"{'':32}answering sentence  its turn")  # noqa: T201
-    for name, output in rows:
-        answer, turn = kept_shares(cases, output)
-        print(f"{name:32}{answer:18.1%}  {turn:8.1%}", flush=True)  # noqa: T201
+    started = monotonic()
+    counts: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for document, way, answered, asked in measure(load(options.file), options.show):
+        for kind in (document.kind, "all"):
+            counts[kind][way][0] += answered
+            counts[kind][way][1] += asked
+    ways = list(counts["all"])
+    print("".join([f"{'questions answered at':24}", *(f"{way:>12}" for way in ways)]))  # noqa: T201
+    for kind, by_way in sorted(counts.items(), key=lambda pair: pair[0] == "all"):
+        cells = [f"{answered:d}/{asked:d}" for answered, asked in (by_way[way] for way in ways)]
+        print("".join([f"{kind:24}", *(f"{cell:>12}" for cell in cells)]))  # noqa: T201
+    shares = {way: answered / asked for way, (answered, asked) in counts["all"].items()}
+    told = ", ".join(f"{way} {share:.1%}" for way, share in shares.items())
+    print(f"{told}; {monotonic() - started:.1f} s", flush=True)  # noqa: T201
+    return check_floors("compression", shares) if options.file.name == "compression.txt" else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,8 +1,10 @@
 """`panda compress`."""
 
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import structs
 
@@ -17,8 +19,9 @@ from panda.compression.fit import (
     detect_content_type,
     overflow_line,
 )
+from panda.compression.order import PRICE, URL, Closeness
 from panda.compression.pieces import CONTENT_TYPES, ContentType
-from panda.documents.evidence import find_claims
+from panda.compression.plans import FORMATS, Format, detect_format
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
@@ -30,7 +33,16 @@ from panda.store.log import append_executions
 from panda.store.records import Execution
 from panda.trust import open_layers
 
+if TYPE_CHECKING:  # loaded with the first document that is too long
+    from panda.models.layers import Layers
+    from panda.retrieval.passages import PassageRanker
+
 _SHOWN_CHARS = 70
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d|(?<![\w.,])\d{1,2}\.? [^\W\d_]{3,10}\.?,? \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4}"
+)
+_VALUES = {"price": PRICE, "url": URL, "date": _DATE}
+"""What is counted in the document and in the result, as it is written."""
 _Log = Callable[[Execution], None]
 
 
@@ -42,7 +54,13 @@ def compress(
         str | None, option("What the document is wanted for.", "TEXT", show_default="none")
     ] = None,
     content_type: Annotated[
-        str | None, option(f"{', '.join(CONTENT_TYPES)}.", "TYPE", "--type", show_default="detected")
+        str | None,
+        option(
+            f"{', '.join(CONTENT_TYPES)}; or how it is read: {', '.join(FORMATS)}.",
+            "TYPE",
+            "--type",
+            show_default="detected",
+        ),
     ] = None,
     keep: Annotated[
         list[str] | None,
@@ -55,15 +73,19 @@ def compress(
     """
     Bring a document down to a number of tokens. Nothing is invented; […] marks what was left out.
 
-    Error messages, the user's query (§0) and what --keep names stay whole. Ends with 4, and says by how much,
-    if that alone is over the budget, or nothing fits into it.
+    Kept first are error messages, the title and what the document is, then what each section, signature, row
+    or message says first. Where that can be counted, a mark says what is gone: [… 38 rows, 2 errors]. The
+    user's query (§0) and what --keep names stay whole. Ends with 4, and says by how much, if that alone is
+    over the budget, or nothing fits into it.
 
     Example: panda compress notes.md --budget 500 --query "Which laptop was cheapest?"
+
+    Example: make 2>&1 | panda compress - --budget 300 --type log --explain
     """
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
-    kind = _read_type(content_type, file, text)
-    made = _compressed(text, file, kind, budget, query, keep or (), invocation)
-    kept = _kept_by_kind(text, made.text)
+    read_as = _read_type(content_type, "" if file == "-" else Path(file).resolve().as_posix(), text)
+    made = _compressed(text, file, read_as, budget, query, keep or (), invocation)
+    kept = _kept_by_kind(text, made)
     if explain_it:
         _explain(invocation.reporter, made)
         invocation.reporter.table(
@@ -71,26 +93,30 @@ def compress(
         )
     if out is not None:
         write_output(out, made.text)
-    body = (
-        "" if out is not None else Document(made.text.encode("utf-8"), markdown=kind != "page_doc", raw=raw)
-    )
+    is_markdown = read_as[0] != "page_doc" and read_as[1] in ("text", "messages", "html")
+    body = "" if out is not None else Document(made.text.encode("utf-8"), markdown=is_markdown, raw=raw)
     return Result({**_data(made, out), "kept": kept}, body)
 
 
-def _read_type(given: str | None, file: str, text: str) -> ContentType:
-    if given is None:
-        return detect_content_type("" if file == "-" else Path(file).resolve().as_posix(), text)
-    for kind in CONTENT_TYPES:
-        if kind == given:
-            return kind
-    fix = f"give one of {', '.join(CONTENT_TYPES)}"
+def _read_type(given: str | None, path: str, text: str) -> tuple[ContentType, Format]:
+    """Return the type and the format of a document, one of which may be given."""
+    kind = detect_content_type(path, text)
+    for content_type in CONTENT_TYPES:
+        if given == content_type:
+            kind = content_type
+    for document_format in FORMATS:
+        if given == document_format:
+            return kind, document_format
+    if given is None or given == kind:
+        return kind, detect_format(path, text, kind)
+    fix = f"give one of {', '.join((*CONTENT_TYPES, *FORMATS))}"
     raise UsageError(f"there is no type {given!r}", where="--type", fix=fix)
 
 
 def _compressed(
     text: str,
     name: str,
-    kind: ContentType,
+    read_as: tuple[ContentType, Format],
     budget: int,
     query: str | None,
     keep: Sequence[str],
@@ -98,6 +124,7 @@ def _compressed(
 ) -> Compression:
     """The document within the budget, from the cache if it was made before; noted in the log of the store."""
     patterns = compile_keep(keep)
+    kind, document_format = read_as
     settings, log = invocation.settings, _log_of(invocation)
     if count_tokens(text) <= budget:
         return compress_text(text, kind=kind, budget_tokens=budget)
@@ -110,7 +137,7 @@ def _compressed(
     with open_layers(settings, invocation.environ) as layers:
         info = None if layers.is_offline(layer) else layers.model(layer).info
         version = book.recipe_for(STEPS[kind], "chat").text if info else None
-        key = cache.key(text, kind, budget, query, list(keep), info.digest if info else None, version)
+        key = cache.key(text, *read_as, budget, query, list(keep), info.digest if info else None, version)
         was_kept = (made := cache.find(key)) is not None
         if made is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
@@ -124,6 +151,8 @@ def _compressed(
                     keep=patterns,
                     rewrite=passage_rewriter(executor, kind, query or "", journal),
                     marks_alone=False,
+                    document_format=document_format,
+                    closeness=_closeness(layers, invocation),
                 )
             except LimitError as exc:
                 now = render_time(settings.clock())
@@ -147,6 +176,24 @@ def _compressed(
     return made
 
 
+def _close(ranker: "PassageRanker", query: str, texts: Sequence[str]) -> Sequence[float]:
+    return ranker.closeness(query, texts) if query else ranker.centrality(texts)
+
+
+def _closeness(layers: "Layers", invocation: Invocation) -> Closeness | None:
+    """Return what says how close texts are to a query, or to each other; None without an encoder."""
+    encoder = layers.encoder()
+    if encoder is None:
+        return None
+    from panda.index.vectors import VectorStore
+    from panda.models.kept_encoder import KeptEncoder
+    from panda.retrieval.passages import PassageRanker
+    from panda.store.layout import Layout
+
+    layout = Layout(invocation.settings.root)
+    return partial(_close, PassageRanker(KeptEncoder(encoder, VectorStore(layout, is_written=False))))
+
+
 def _log_of(invocation: Invocation) -> _Log:
     try:
         layout = invocation.store_for_writing(any_user=True)
@@ -166,25 +213,27 @@ def _explain(reporter: Reporter, made: Compression) -> None:
         reporter.step(f"not used: {made.note}")
     sizes = f"{made.before_tokens} tokens before, {made.after_tokens} after ({100 * made.ratio:.0f} %)"
     how = f"by {made.method} (rung {made.rung}), verified, {made.seconds:.2f} seconds"
-    reporter.step(f"{made.kind}: {sizes}, {how}")
+    read_as = f"{made.kind}, read as {made.format}" if made.format else made.kind
+    reporter.step(f"{read_as}: {sizes}, {how}")
 
 
-def _kept_by_kind(text: str, made: str) -> dict[str, dict[str, int]]:
-    """How many distinct prices, URLs and dates a document has, and how many of them what was made of it."""
-    before, after = ({(claim.kind, claim.value) for claim in find_claims(source)} for source in (text, made))
-    return {
-        kind: {
-            "before": sum(known == kind for known, _ in before),
-            "after": sum(known == kind for known, _ in before & after),
-        }
-        for kind in ("price", "url", "date")
-    }
+def _kept_by_kind(text: str, made: Compression) -> dict[str, dict[str, int]]:
+    """Return how many prices, URLs, dates and parts of each kind a document has, and how many are kept."""
+    counts: dict[str, dict[str, int]] = {}
+    for kind, pattern in _VALUES.items():
+        before = {match[0] for match in pattern.finditer(text)}
+        after = {match[0] for match in pattern.finditer(made.text)}
+        counts[kind] = {"before": len(before), "after": len(before & after)}
+    for part in made.parts:
+        counts[part.kind] = {"before": part.before, "after": part.after}
+    return counts
 
 
 def _data(made: Compression, out: Path | None) -> dict[str, object]:
     numbers = ("before_tokens", "after_tokens", "ratio", "rung", "method", "kept_pieces")
     return {
         "type": made.kind,
+        "format": made.format,
         **{name: getattr(made, name) for name in numbers},
         "dropped": [{"rung": one.rung, "reason": one.reason, "text": one.text} for one in made.dropped],
         "protected": list(made.protected),

@@ -5,29 +5,39 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from panda.compression.fit import REWRITE, Rewrite
-from panda.compression.json import JsonOutline, parse_json
-from panda.compression.order import Item, find_first, find_protected, rank
-from panda.compression.pieces import ContentType, TextOutline, parse_text, with_heads
+from panda.compression.order import (
+    Closeness,
+    Item,
+    bind_sources,
+    find_first,
+    find_protected,
+    mark_errors,
+    rank,
+)
+from panda.compression.pieces import ERROR_TIER, ContentType, Piece, with_heads
+from panda.compression.plans import Format, Outline, detect_format, parse_document
 from panda.compression.rewrite import word_passages
 from panda.documents.records import decode, encode
 from panda.errors import LimitError, Problem, UsageError
 from panda.models.cl100k import count_tokens
 from panda.store.files import read_json, store_errors, write_json
 
-Outline = TextOutline | JsonOutline
-"""A parsed document."""
-
-_ROUGH_BUDGET = 2_000
-"""Above this, one item that does not fit leaves too little room to be worth a search for others."""
-_MOST_SKIPS = 12
-_FULL = 0.93
-_VERSION = 8
+_LEAST_BUDGET = 16
+"""Of a smaller part of a budget nothing is told."""
+_MOST_TRIES = 60
+"""So many items behind one that does not fit are tried."""
+_FULL = 0.98
+_Size = Callable[[Set[int], Sequence[Item]], int]
+"""Gives the tokens of what is kept with some items more."""
+_PROSE: frozenset[Format] = frozenset(("text", "output", "messages", "html"))
+"""Formats of sentences, any of which may tell of an error; they are compared by meaning, too."""
+_VERSION = 9
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -40,9 +50,19 @@ class Dropped:
 
 
 @dataclass(frozen=True)
+class KeptParts:
+    """How many parts of one kind a document has, and how many of them are kept."""
+
+    kind: str  # error, heading, sentence, row, line or value
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class Compression:
     text: str  # the document
     kind: ContentType  # its type
+    format: Format | None  # what it was read as; None for one that was within its budget
     before_tokens: int  # budget tokens it had
     after_tokens: int  # budget tokens it has
     rung: int  # highest rung of the ladder that was needed; 0 when the document was within budget
@@ -51,6 +71,7 @@ class Compression:
     dropped: tuple[Dropped, ...]  # what was left out, in order
     protected: tuple[str, ...]  # what was not to be touched
     seconds: float  # wall clock
+    parts: tuple[KeptParts, ...] = ()  # what it consists of, by kind
     note: str | None = None  # what did not work on the way, e.g. a rewrite that was refused
 
     @property
@@ -68,12 +89,28 @@ def compress(
     keep: Sequence[re.Pattern[str]] = (),
     rewrite: Rewrite | None = None,
     marks_alone: bool = True,
+    name: str = "",
+    document_format: Format | None = None,
+    closeness: Closeness | None = None,
 ) -> Compression:
     """
-    A document within a budget: itself, or some of its pieces as they stand, `[…]` for each stretch left out.
-    What is kept at one budget is kept at twice that one. Where a pattern of *keep* occurs, nothing is
-    dropped; a rewrite that fails the checks is not used. LimitError: what is protected alone has more tokens
-    than the budget, or nothing fits beside the marks and *marks_alone* are no answer.
+    Return a document within a budget: itself, or some of its pieces as they stand, with a mark for each
+    stretch that is left out. What is kept at one budget is kept at twice that one.
+
+    Args:
+        source: The document.
+        kind: Its type (S3 §22), which says what comes first.
+        budget_tokens: Most tokens that the result may have.
+        query: What the document is wanted for.
+        keep: Where one of these occurs, nothing is dropped.
+        rewrite: Words passages anew; what fails the checks is not used.
+        marks_alone: Whether marks without a piece of the document are a result.
+        name: The name of its file, which may tell its format.
+        document_format: What it is read as; None to find out.
+        closeness: How close texts are by meaning; None to go by words and places.
+
+    Raises:
+        LimitError: What is protected alone has more tokens than the budget, or nothing fits beside the marks.
 
     >>> compress("Hi. It costs $697. Bye.", kind="generic", budget_tokens=8).text
     'Hi. It costs $697. […]'
@@ -81,26 +118,58 @@ def compress(
     started = time.monotonic()
     before = count_tokens(source)
     if before <= budget_tokens:
-        return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
-    outline, protected = _read(source, kind, tuple(keep))
-    pieces, asked = outline.pieces, (query or "").strip()
-    order = rank(pieces, protected, kind, query=asked)
-    kept = _fill(outline, protected, find_first(pieces, kind), order, budget_tokens, marks_alone)
-    full, output = with_heads(pieces, kept), outline.render(kept)
+        seconds = time.monotonic() - started
+        return Compression(source, kind, None, before, before, 0, "none", 0, (), (), seconds)
+    document_format = document_format or detect_format(name, source, kind)
+    outline, protected = _read(source, kind, document_format, tuple(keep))
+    pieces = outline.pieces
+    closeness = closeness if document_format in _PROSE else None
+    order = rank(pieces, protected, kind, query=(query or "").strip(), closeness=closeness)
+    kept_pieces = _fill(outline, protected, find_first(pieces, kind), order, budget_tokens, marks_alone)
+    full = with_heads(pieces, kept_pieces)
+    output = outline.render(kept_pieces)
     why = {i: item for item in order for i in item.pieces}
-    gone = [i for i in range(len(pieces)) if i not in full]
+    gone = [i for i in range(len(pieces)) if i not in full and pieces[i].kind != "count"]
     dropped = tuple(Dropped(pieces[i].text, why[i].reason, why[i].rung) for i in gone)
     rung = max((piece.rung for piece in dropped), default=1)
     method = "lexical" if rung == 3 else "whole pieces"
     note: str | None = None
     if rung == 3 and rewrite is not None:
-        wordings, stay, note = word_passages(outline, full, set(protected), rewrite)
+        errors = {i for i, piece in enumerate(pieces) if piece.tier == ERROR_TIER}
+        wordings, stay, note = word_passages(outline, full, set(protected) | errors, rewrite)
         worded = outline.render(stay, wordings)
         if wordings and count_tokens(worded) <= budget_tokens:
-            output, rung, method = worded, 4, REWRITE
-    after, seconds = count_tokens(output), time.monotonic() - started
-    texts = tuple(pieces[i].text for i in sorted(protected))
-    return Compression(output, kind, before, after, rung, method, len(full), dropped, texts, seconds, note)
+            output = worded
+            rung = 4
+            method = REWRITE
+    return Compression(
+        text=output,
+        kind=kind,
+        format=document_format,
+        before_tokens=before,
+        after_tokens=count_tokens(output),
+        rung=rung,
+        method=method,
+        kept_pieces=len(full),
+        dropped=dropped,
+        protected=tuple(pieces[i].text for i in sorted(protected)),
+        seconds=time.monotonic() - started,
+        parts=_count_parts(pieces, full),
+        note=note,
+    )
+
+
+def _count_parts(pieces: Sequence[Piece], kept: Set[int]) -> tuple[KeptParts, ...]:
+    """Return how many errors, headings, sentences, rows, lines and values there are, and are kept."""
+    before: dict[str, set[int]] = {}
+    after: dict[str, set[int]] = {}
+    for i, piece in enumerate(pieces):
+        kind: str = piece.noun or ("value" if piece.kind == "field" else piece.kind)
+        if piece.noun or kind in ("heading", "sentence", "value"):
+            before.setdefault(kind, set()).add(piece.unit)
+            if i in kept:
+                after.setdefault(kind, set()).add(piece.unit)
+    return tuple(KeptParts(kind, len(units), len(after.get(kind, ()))) for kind, units in before.items())
 
 
 def least_tokens(source: str, *, kind: ContentType, keep: Sequence[re.Pattern[str]] = ()) -> int:
@@ -110,7 +179,7 @@ def least_tokens(source: str, *, kind: ContentType, keep: Sequence[re.Pattern[st
     >>> least_tokens("Hi. It costs $697.\\n", kind="generic")
     2
     """
-    outline, protected = _read(source, kind, tuple(keep))
+    outline, protected = _read(source, kind, detect_format("", source, kind), tuple(keep))
     return min(count_tokens(source), count_tokens(outline.render(set(protected))))
 
 
@@ -127,66 +196,111 @@ def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
 
 @lru_cache(maxsize=16)  # least_tokens and compress are asked about the same documents
 def _read(
-    source: str, kind: ContentType, keep: tuple[re.Pattern[str], ...]
+    source: str, kind: ContentType, document_format: Format, keep: tuple[re.Pattern[str], ...]
 ) -> tuple[Outline, Mapping[int, str]]:
     """The pieces of a document, and those that are protected with the reason."""
-    outline = parse_json(source) or parse_text(source, lines_alone=kind == "tool_result")
-    return outline, find_protected(outline.pieces, kind, keep, source)
+    outline = parse_document(source, document_format, kind)
+    if document_format in _PROSE:
+        mark_errors(
+            outline.pieces, outline.source, is_told=kind == "tool_result" or document_format == "messages"
+        )
+    if kind == "research.md":
+        bind_sources(outline.pieces)
+    return outline, find_protected(outline.pieces, kind, keep)
 
 
 def _fill(
     outline: Outline,
     protected: Mapping[int, str],
-    first: tuple[Set[int], Set[int], float],
+    leading: tuple[Set[int], Set[int], float],
     order: Sequence[Item],
     budget: int,
     marks_alone: bool,
 ) -> set[int]:
     """
-    What is kept, heads left out: at half the budget; then what comes *first* (see find_first), whole if it
-    fits; then the longest beginning of the order that fits, then what fits behind an item that does not. So
-    what is kept at a budget is kept at twice that one.
+    Return what is kept, heads left out: what is *leading* (see find_first), whole if it fits; then the
+    longest beginning of the order that fits, then of what would fit into twice the budget what fits into this
+    one. So what is kept at a budget is kept at twice that one.
     """
 
-    def size(kept: Set[int], items: Sequence[Item]) -> int:
-        return count_tokens(outline.render({*kept, *(i for item in items for i in item.pieces)}))
+    def measure(kept: Set[int], following: Sequence[Item]) -> int:
+        return count_tokens(outline.render({*kept, *(i for item in following for i in item.pieces)}))
 
     kept = set(protected)
-    least = size(kept, ())
-    budgets = [budget] if least <= budget else []
-    while budgets and budgets[-1] // 2 >= max(least, 1):
-        budgets.append(budgets[-1] // 2)
-    together, early, share = first
+    least = measure(kept, ())
+    together, early, share = leading
+    if measure(together, ()) <= share * budget and measure(kept | together, ()) <= budget:
+        kept |= together
     earlier = [item for item in order if item.rung == 3 and not early.isdisjoint(item.pieces)]
-    for most in reversed(budgets):
-        if size(together, ()) <= share * most and size(kept | together, ()) <= most:
-            kept |= together
-        for group in (earlier, order):
-            items = [item for item in group if not kept.issuperset(item.pieces)]
-            for _ in range(_MOST_SKIPS):
-                low, high, room = 0, 0, 2 * most
-                while high < len(items) and room >= 0:  # no more can fit
-                    room -= max(1, items[high].tokens)
-                    high += 1
-                while low < high:
-                    middle = (low + high + 1) // 2
-                    low, high = (middle, high) if size(kept, items[:middle]) <= most else (low, middle - 1)
-                kept.update(i for item in items[:low] for i in item.pieces)
-                items = items[low + 1 :]
-                if not items or most > _ROUGH_BUDGET or size(kept, ()) > _FULL * most:
-                    break
-            if not all(kept.issuperset(item.pieces) for item in earlier):
-                break
-    if budgets and (kept or marks_alone):
+    if not kept:
+        kept |= _first_short(order, measure, budget)
+    for group in (earlier, order) if least <= budget else ():
+        items = [item for item in group if not kept.issuperset(item.pieces)]
+        count = _longest_fitting(kept, items, measure, budget)
+        reach = _longest_fitting(kept, items, measure, 2 * budget)
+        kept.update(i for item in items[:count] for i in item.pieces)
+        _fill_up(kept, items[count:reach], measure, budget)
+        if not all(kept.issuperset(item.pieces) for item in earlier):
+            break
+    if least <= budget and (kept or marks_alone):
         return kept
     message = f"nothing fits into a budget of {budget} tokens"
-    if not budgets:
+    if least > budget:
         reasons = Counter(protected.values()).most_common()
         what = ", ".join(f"{number} × {reason}" for reason, number in reasons) or "the marks alone"
         over = f"{least - budget} more than the budget of {budget} tokens"
         message = f"what must be kept needs {least} tokens, {over} ({what})"
-    needed = least if protected else size(set(), order[:1])
+    needed = least if protected else measure(set(), order[:1])
     raise LimitError(message, where=f"budget {budget}", fix=f"give a budget of at least {needed} tokens")
+
+
+def _first_short(order: Sequence[Item], measure: _Size, budget: int) -> set[int]:
+    """
+    Return what is kept where all that comes first is too long: the first piece that fits into the smallest
+    half, quarter, … of the budget into which anything fits; empty if the beginning of the order fits there.
+    """
+    if budget < _LEAST_BUDGET:
+        return set()
+    parts = [budget]
+    while parts[-1] // 2 >= _LEAST_BUDGET:
+        parts.append(parts[-1] // 2)
+    for part in reversed(parts):
+        if _longest_fitting(set(), order[:1], measure, part):
+            return set()
+        short = (
+            item for item in order[:_MOST_TRIES] if item.tokens <= part and measure(set(), [item]) <= part
+        )
+        for item in short:
+            return set(item.pieces)
+    return set()
+
+
+def _fill_up(picked: set[int], following: Sequence[Item], measure: _Size, most: int) -> None:
+    """Add the items that fit, in their order, until there is next to no room."""
+    room = most - measure(picked, ())
+    for item in following[:_MOST_TRIES]:
+        if room < (1 - _FULL) * most:
+            return
+        if item.tokens <= room and (after := measure(picked, [item])) <= most:
+            picked.update(item.pieces)
+            room = most - after
+
+
+def _longest_fitting(kept: Set[int], following: Sequence[Item], measure: _Size, most: int) -> int:
+    """Return how many of the following items fit beside what is kept."""
+    low = 0
+    high = 0
+    room = 2 * most
+    while high < len(following) and room >= 0:  # no more can fit
+        room -= max(1, following[high].tokens)
+        high += 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(kept, following[:middle]) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 class CompressionCache:

@@ -256,7 +256,7 @@ def _shrink(
         order = list(texts)[:: -1 if is_tools else 1]
         if section.number == Phase.CONTEXT_GATHERER:
             order = [*order[-1:], *order[:-1]]  # the constraints, which stand last, are cut last
-        name = "tool_result" if is_tools else SECTIONS[section.number].title
+        name = "tool_result" if is_tools else "context.md"
         given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
         frame = count_tokens(render_section(form)) - sum(map(count_tokens, texts.values()))
         room = budget - frame - len(texts)  # texts beside each other may take a token more

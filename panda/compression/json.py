@@ -1,14 +1,28 @@
 """A JSON document into pieces, one a value, and back into valid JSON with some of them left out."""
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import Any
 
-from panda.compression.pieces import MARK, Piece, Wordings, has_value, prose_spans, with_heads
+from panda.compression.errors_told import NO_ERROR, is_error_key, is_error_level
+from panda.compression.pieces import (
+    ERROR_TIER,
+    MARK,
+    TITLE_TIER,
+    Piece,
+    Wordings,
+    is_chained,
+    prose_spans,
+    with_heads,
+)
+from panda.documents.text import count_noun
 
-_LONG_CHARS, _LONG_CHARS_WITH_VALUE = 160, 60
+_LONG_CHARS = 160
 _DEEPEST = 100
 _NAMES = ("name", "title", "product", "zone", "type", "label", "id", "url")
 """Keys that say what an object is; the first one there stands wherever something of the object stands …"""
@@ -16,6 +30,18 @@ _SAYS_ITSELF = re.compile(r": (?:https?://\S+|\d{4}-\d\d-\d\d\S*)\Z")
 """… but for a URL or time alone."""
 _UNSURE = 0.5
 """An object with a lower confidence shows it wherever something of it stands."""
+_TITLE_KEYS = frozenset(("name", "title", "status", "query", "description", "summary", "version"))
+"""Keys at the top of a document that say what it is."""
+_LEVEL = 0.25
+_KEY_PLACE = 0.12
+_ITEM_PLACE = 0.35
+_SENTENCE = 0.3
+_SAME_COST = 2.0
+_ODD_COST = 0.35
+_ALIKE = 3
+"""So many values below the same keys are compared."""
+_MOST_SHARE = 0.6
+"""Part of them that say the same, from which on the others are what differs."""
 
 
 class _Number(str):
@@ -34,28 +60,51 @@ _DECODER = json.JSONDecoder(
 @dataclass
 class _Node:
     first: int  # index of its first piece
+    end: int = 0  # index behind its last
     key: str = ""  # its key as JSON, with the colon; empty in a list
     brackets: str = ""  # of an object or list that holds something
     children: list["_Node"] = field(default_factory=list)  # of such a one
     text: str = ""  # of any other, as JSON; of a string in several pieces as it is
     spans: list[tuple[int, int]] = field(default_factory=list)  # of such a string: where its pieces stand
 
-    def render(self, kept: Set[int], wordings: Wordings) -> str:
+    def render(self, kept: Set[int], wordings: Wordings, pieces: Sequence[Piece]) -> str:
         """What is kept of it, as JSON; empty if that is nothing."""
         if self.spans:
             return self._render_text(kept, wordings)
         if not self.brackets:
             return self.text if self.first in kept else ""
         texts = [
-            child.key + text if (text := child.render(kept, wordings)) else "" for child in self.children
+            child.key + text if (text := child.render(kept, wordings, pieces)) else ""
+            for child in self.children
         ]
         if not any(texts):
             return ""
-        if self.brackets == "{}":
-            parts = [*filter(None, texts), *([] if all(texts) else [f'"{MARK}": null'])]
-        else:
-            parts = [text or f'"{MARK}"' for n, text in enumerate(texts) if text or n == 0 or texts[n - 1]]
+        parts = [text for text in texts if text]
+        if self.brackets == "{}" and not all(texts):
+            parts.append(f'"{MARK}": null')
+        elif self.brackets == "[]":
+            parts = list(self._items(texts, pieces))
         return f"{self.brackets[0]}{', '.join(parts)}{self.brackets[1]}"
+
+    def _items(self, texts: Sequence[str], pieces: Sequence[Piece]) -> Iterator[str]:
+        """Yield the items of a list that are kept, and a mark for each stretch of others."""
+        for is_kept, group in groupby(range(len(texts)), key=lambda n: bool(texts[n])):
+            places = list(group)
+            if is_kept:
+                yield from (texts[n] for n in places)
+                continue
+            behind = places[-1] + 1
+            end = self.children[behind].first if behind < len(texts) else self.end
+            firsts = [child.first for child in self.children[places[0] : behind]]
+            is_error = any(piece.tier == ERROR_TIER for piece in pieces[firsts[0] : end])
+            errors = sum(
+                any(piece.tier == ERROR_TIER for piece in pieces[first:last])
+                for first, last in pairwise([*firsts, end])
+            )
+            counts = [f"{len(places) - errors} more"] if errors < len(places) else []
+            if is_error:
+                counts.append(count_noun(errors, "error"))
+            yield json.dumps(f"[… {', '.join(counts)}]", ensure_ascii=False)
 
     def _render_text(self, kept: Set[int], wordings: Wordings) -> str:
         parts: list[str] = []
@@ -78,7 +127,7 @@ class JsonOutline:
 
     def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
         """The document with these pieces, `"[…]"` for what was left out."""
-        text = self.root.render(with_heads(self.pieces, kept), wordings or {})
+        text = self.root.render(with_heads(self.pieces, kept), wordings or {}, self.pieces)
         bare = f'["{MARK}"]' if self.root.brackets == "[]" else f'{{"{MARK}": null}}'
         return (text or bare) + ("\n" if self.source.endswith("\n") else "")
 
@@ -95,7 +144,7 @@ def parse_json(source: str) -> JsonOutline | None:
     >>> [piece.text for piece in outline.pieces]
     ['price: 697.00', 'tags: a', 'tags: b']
     >>> outline.render({0, 2})
-    '{"price": 697.00, "tags": ["[…]", "b"]}'
+    '{"price": 697.00, "tags": ["[… 1 more]", "b"]}'
     """
     if source.lstrip()[:1] not in ("{", "["):
         return None
@@ -105,6 +154,7 @@ def parse_json(source: str) -> JsonOutline | None:
         root = parser.parse(value, (), 0)
     except (ValueError, RecursionError):
         return None
+    _Weigher(parser.pieces).weigh(root, 0.0)
     return JsonOutline(source, tuple(parser.pieces), root)
 
 
@@ -133,6 +183,7 @@ class _Parser:
         else:
             node.brackets = "[]"
             node.children = [self.parse(item, path, depth + 1) for item in value]
+        node.end = len(self.pieces)
         return node
 
     def _name(self, node: _Node, members: Mapping[str, Any]) -> None:
@@ -149,14 +200,12 @@ class _Parser:
         for i in range(node.first, len(self.pieces)) if name is not None or sure is not None else ():
             piece = self.pieces[i]
             heads = {flag} if _SAYS_ITSELF.search(piece.text) else {name, flag}
-            self.pieces[i] = replace(
-                piece,
-                heads=(*piece.heads, *(head for head in heads - {i} if head is not None)),
-                confidence=sure if piece.confidence is None else piece.confidence,
-            )
+            piece.heads = (*piece.heads, *(head for head in heads - {i} if head is not None))
+            if piece.confidence is None:
+                piece.confidence = sure
 
     def _string(self, node: _Node, text: str, path: tuple[str, ...]) -> None:
-        if len(text) <= (_LONG_CHARS_WITH_VALUE if has_value(text) else _LONG_CHARS):
+        if len(text) <= _LONG_CHARS:
             node.text = json.dumps(text, ensure_ascii=False)
             self._leaf(path, text)
             return
@@ -164,8 +213,12 @@ class _Parser:
         self.line += 1
         for sentence in prose_spans(text, 0, len(text)):
             node.spans += sentence
+            chain: list[int] = []
             for start, end in sentence:
                 self._add(path, text[start:end], "sentence")
+                self.pieces[-1].heads = tuple(chain)
+                if is_chained(sentence):
+                    chain = [len(self.pieces) - 1]
 
     def _leaf(self, path: tuple[str, ...], text: str) -> None:
         self.line += 1
@@ -174,6 +227,58 @@ class _Parser:
     def _add(self, path: tuple[str, ...], text: str, kind: Any) -> None:
         at = len(self.pieces)
         self.pieces.append(Piece(at, at + 1, kind, text, self.line, at, path=path))
+
+
+class _Weigher:
+    """Says of each value how much a reader needs it: the shape, one full example, what differs from it."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = pieces
+        alike: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+        for piece in pieces:
+            alike[piece.path][piece.text] += 1
+        self.most: dict[tuple[str, ...], str] = {}
+        """Of values below the same keys, the one that most of them are; none where they all differ."""
+        for path, counts in alike.items():
+            text, count = counts.most_common(1)[0]
+            if counts.total() >= _ALIKE and count >= _MOST_SHARE * counts.total():
+                self.most[path] = text
+
+    def weigh(self, node: _Node, cost: float, *, is_example: bool = True) -> None:
+        """Set the cost of the values of a node, which itself costs so much."""
+        if not node.brackets:
+            self._weigh_value(node, cost, is_example=is_example)
+            return
+        for place, child in enumerate(node.children):
+            if node.brackets == "{}":
+                own = cost + _KEY_PLACE * math.log2(1 + place)
+            else:
+                own = cost + _ITEM_PLACE * math.log2(1 + place)
+            if child.brackets:
+                own += _LEVEL
+            is_first = is_example and (node.brackets == "{}" or place == 0)
+            self.weigh(child, own, is_example=is_first)
+
+    def _weigh_value(self, node: _Node, cost: float, *, is_example: bool) -> None:
+        for place, piece in enumerate(self.pieces[node.first : node.end]):
+            piece.cost = cost + _SENTENCE * math.log2(1 + place)
+            value = piece.text.partition(": ")[2].strip().lower()
+            is_level = piece.path[-1:] in (("level",), ("severity",)) and is_error_level(f"level={value}")
+            keys_tell = any(map(is_error_key, piece.path)) and value not in NO_ERROR
+            if (
+                keys_tell
+                or is_level
+                or (piece.path[-1:] == ("status",) and value in ("error", "failed", "failure"))
+            ):
+                piece.tier = ERROR_TIER
+                piece.noun = "error"
+            elif len(piece.path) == 1 and piece.path[0].lower() in _TITLE_KEYS:
+                piece.tier = TITLE_TIER
+            elif not is_example and piece.path in self.most:
+                if piece.text == self.most[piece.path]:
+                    piece.cost += _SAME_COST
+                else:
+                    piece.cost = _ODD_COST + 0.05 * piece.cost
 
 
 def _dumps(value: Any) -> str:

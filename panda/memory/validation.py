@@ -277,9 +277,10 @@ def _is_drafted(turn_calls: Sequence[Call]) -> bool:
 
 
 def _wordings(turn_calls: Sequence[Call]) -> list[str]:
-    """Return what a model wrote to shorten units of §2, the longest first."""
+    """Return what a model wrote to shorten units of §2, in paragraphs of one or more, the longest first."""
     generated = (call for call in turn_calls if isinstance(call, GeneratedCall))
-    written = {_plain(call.output) for call in generated if call.recipe.startswith(_COMPRESSION)}
+    replies = [call.output for call in generated if call.recipe.startswith(_COMPRESSION)]
+    written = {_plain(text) for reply in replies for text in (reply, *reply.split("\n\n"))}
     return sorted(filter(None, written), key=len, reverse=True)
 
 
@@ -381,14 +382,17 @@ class _Judge:
         there = {_plain(item.text) for item in recorded} - {_NOTHING}
         said = {_plain(item.text) for item in part.section.items}
         cut = {_plain(item.text) for item, line in part.pairs() if CUT_MARK in line}
+        worded = 0
         for text in sorted(said - there - cut):
             rest = text
             for wording in self._wordings:
                 rest = rest.replace(wording, "")
             if rest != text and any(rest.strip() in line for line in there):
-                continue  # units of a recorded line were worded anew
+                worded += 1  # units of a recorded line were worded anew
+                continue
             yield f"{_place(part)}gathered_context.json does not hold the line {text!r:.80}"
-        for text in sorted(there - said) if not part.is_cut else ():
+        lost = sorted(there - said)
+        for text in lost if not part.is_cut and len(lost) > worded else ():
             yield f"{_place(part)}lacks the line {text!r:.80} of gathered_context.json"
 
     def _whole(self, part: ReadSection) -> GatheredSection:

@@ -149,6 +149,12 @@ class PassageRanker:
         shares = shares_by_rarity(query, texts)
         return self._cosines(query, texts, shares) if self.reads(query) else shares
 
+    def centrality(self, texts: Sequence[str]) -> list[float]:
+        """Return how close each text is to all of them together; 0 where words alone count."""
+        if self._encoder is None or not texts or not is_latin(texts[0]):
+            return [0.0] * len(texts)
+        return [cosine or 0.0 for cosine in self._encoder.cosines_with_mean(texts)]
+
     def measure_coverage(self, query: str, passage: Passage) -> WordCoverage | None:
         """
         Return how well a passage covers the query's telling words; None where words alone count. A name or

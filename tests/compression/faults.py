@@ -6,10 +6,13 @@ from typing import Any
 
 import yaml
 
+MARK = re.compile(r"\[…[^\]]*\]")
+"""What stands where something was left out, with or without what was counted."""
+
 
 def invented(output: str, source: str) -> list[str]:
     """Numbers and URLs of a result that its source lacks, found without what compression uses."""
-    said = output.replace("[…]", " ")
+    said = MARK.sub(" ", output)
     numbers = re.findall(r"\d+(?:[.,:]\d+)*", said)
     urls = [url.rstrip('.,;\\"') for url in re.findall(r"https?://[^\s<>\"')\]|`]+", said)]
     return [found for found in (*numbers, *urls) if found not in source]
@@ -33,7 +36,7 @@ def damaged(output: str, source: str, *, is_json: bool) -> list[str]:
     lines = output.split("\n")
     rows = {line.strip() for line in source.split("\n")}
     for k, line in enumerate(lines):
-        if "| […] |" in line and line.strip() not in rows:
+        if re.search(r"\| \[…[^\]]*\] \|", line) and line.strip() not in rows:
             head = next(lines[n] for n in range(k, -1, -1) if re.fullmatch(r"[\s|:-]*-[\s|:-]*", lines[n]))
             borders = re.findall(r"(?<!\\)\|", line)  # an escaped bar is a character of its cell
             if len(borders) != head.strip().strip("|").count("|") + 2:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api import ROOT, ScriptedPanda
-from tests.compression.faults import damaged, invented
+from tests.compression.faults import MARK, damaged, invented
 from tests.script import Asked, Script
 
 DOCUMENTS = [
@@ -50,7 +50,7 @@ class Wording(Script):
         self.passages: list[str] = []
 
     def __call__(self, asked: Asked) -> str | Exception:
-        passage = asked.text.partition("_to_compress =====\n")[2].partition("\n\n")[0]
+        passage = asked.text.partition("_to_compress =====\n")[2].partition("\n\nUser query: ")[0]
         self.passages.append(passage)
         wording = self.wording.replace("{passage}", passage)
         return json.dumps({"text": wording}) if getattr(asked.params, "schema", None) else wording
@@ -86,7 +86,7 @@ def small(ann: ScriptedPanda, text: str, share: float, *words: str, name: str = 
 
 def kept_texts(text: str) -> list[str]:
     """Return what stands between the marks of a compressed document, line by line."""
-    parts = re.split(r"\n|\[…\]", text)
+    parts = re.split(rf"\n|{MARK.pattern}", text)
     return [part.strip(" |") for part in parts if part.strip(' |"{}[],')]
 
 
@@ -97,6 +97,7 @@ def test_documents_of_ours(ann: ScriptedPanda, path: Path) -> None:
     is_json = path.suffix == ".json"
     size = count_tokens(ann, text)
     before: list[str] = []
+    last_budget = 0
     for budget in (size // 8, size // 4, size // 2):
         ended = ann("compress", str(path), "--budget", str(max(4, budget)), "--json")
         if ended.code == 4:
@@ -108,9 +109,11 @@ def test_documents_of_ours(ann: ScriptedPanda, path: Path) -> None:
         assert invented(compressed, text) == []
         assert damaged(compressed, text, is_json=is_json) == []
         if not is_json:  # whose values change their punctuation
-            assert [part for part in before if part not in compressed] == []
+            if budget >= 2 * last_budget:
+                assert [part for part in before if part not in compressed] == []
             assert try_compress(ann, compressed, budget, name=path.name)["text"] == compressed
         before = kept_texts(compressed)
+        last_budget = budget
 
 
 SOME_LINES = """
@@ -182,15 +185,16 @@ def test_huge_inputs(ann: ScriptedPanda, name: str) -> None:
 
 
 def test_error_messages_stay(ann: ScriptedPanda) -> None:
-    """Every distinct error message stays whole, once; what is refused says what it needs."""
+    """Every distinct error message stays whole, once, as far as they fit; the mark counts the others."""
     log = "\n".join(f"step {n} is done, nothing to see" for n in range(200))
     errors = ("ValueError: budget must be positive, got -3\n", "ERROR disk full on /dev/sda1\n")
     text = "\n".join([log, f"{errors[0]}{log}", f"{errors[1]}{log}"])
     compressed = small(ann, text, 0.1, "--type", "tool_result")
     assert [compressed.count(error) for error in errors] == [1, 1]
-    ended = ann("compress", "documents/notes.md", "--type", "tool_result", "--budget", "10")
-    assert ended.code == 4
-    assert re.search(r"needs \d+ tokens, \d+ more than the budget of 10 .*2 × error message", ended.err)
+    data = ann.json("compress", "documents/notes.md", "--type", "tool_result", "--budget", "24")
+    assert sum(error in data["text"] for error in errors) == 1
+    assert "1 error]" in data["text"]
+    assert data["kept"]["error"] == {"before": 2, "after": 1}
 
 
 def test_prices_and_urls_go_first(ann: ScriptedPanda) -> None:

@@ -5,12 +5,14 @@ import re
 import pytest
 
 from tests.api import ScriptedPanda
-from tests.compression.faults import damaged, invented
+from tests.compression.faults import MARK, damaged, invented
 from tests.compression.hard_documents import MAKERS, hard_document
 
 SCALE = 0.03
-NOTHING_SMALLER = {"one word", "one number", "wide table", "nested.json"}
+NOTHING_SMALLER = {"blank lines", "one word", "one number", "wide table", "nested.json"}
 """Documents of which nothing fits an eighth of them."""
+LEAST_BUDGET = 16
+"""Into a smaller budget hardly a sentence fits."""
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -24,7 +26,7 @@ def test_hard_document(ann: ScriptedPanda, name: str) -> None:
     for budget in (size // 8, size // 4, size // 2):
         ended = ann("compress", f"documents/{name}", "--budget", str(budget), "--json")
         if ended.code == 4:
-            assert name in NOTHING_SMALLER, ended.out
+            assert name in NOTHING_SMALLER or budget < LEAST_BUDGET, ended.out
             continue
         compressed = ended.data["text"]
         assert ended.data["after_tokens"] <= budget
@@ -32,7 +34,9 @@ def test_hard_document(ann: ScriptedPanda, name: str) -> None:
         assert damaged(compressed, text, is_json=name.endswith(".json")) == []
         if not name.endswith(".json"):
             assert [part for part in kept_parts if part not in compressed] == []
-        kept_parts = [part.strip(" |") for part in re.split(r"\n|\[…\]", compressed) if part.strip(" |")]
+        kept_parts = [
+            part.strip(" |") for part in re.split(rf"\n|{MARK.pattern}", compressed) if part.strip(" |")
+        ]
     if compressed:
         ann.write(f"documents/{name}", compressed)
         again = ann.json("compress", f"documents/{name}", "--budget", str(budget))

@@ -18,24 +18,29 @@ from tests.code_mode import CodeProject, call, code_script, replies
 from tests.code_mode import project as project
 from tests.script import Asked, Script, pick
 
-PASSAGE = re.compile(r"===== (\w+_to_compress) =====\n(.*?)\n\n", re.DOTALL)
+PASSAGES = re.compile(r"===== (\w+_to_compress) =====\n(.*?)\n\nUser query: ", re.DOTALL)
 WHOLE = r"Shop \1: $\g<1>99 until 2026-05-\1, https://shop\1.example/bike."
 
 
 class Rewording(Script):
-    """Replies as told by step; a passage that NERVES is to word anew comes back as *worded* gives it."""
+    """Replies as told by step; each passage that NERVES is to word anew comes back as *worded* gives it."""
 
     def __init__(self, worded: str, *, is_json: bool = True, **replies: Any) -> None:
         super().__init__(**replies)
-        self.worded, self.is_json, self.kinds = worded, is_json, set[str]()
+        self.worded = worded
+        self.is_json = is_json
+        self.kinds = set[str]()
+        self.calls = 0
 
     def __call__(self, asked: Asked) -> str | Exception:
-        passage = PASSAGE.search(asked.text)
-        if passage is None:
+        passages = PASSAGES.search(asked.text)
+        if passages is None:
             return super().__call__(asked)
-        self.kinds.add(passage[1])
-        said = re.sub(r"Shop (\d+).*", self.worded, " ".join(passage[2].split()))
-        return json.dumps({"text": said}) if "page_doc" in passage[1] and self.is_json else said
+        self.kinds.add(passages[1])
+        self.calls += 1
+        texts = (" ".join(text.split()) for text in passages[2].split("\n\n"))
+        reply = "\n\n".join(re.sub(r"Shop (\d+).*", self.worded, text) for text in texts)
+        return json.dumps({"text": reply}) if "page_doc" in passages[1] and self.is_json else reply
 
 
 @pytest.fixture
@@ -53,11 +58,12 @@ def by_words(tmp_path: Path) -> Panda:
 
 
 def shop(n: int) -> str:
-    """A long sentence with a price, a day and an address."""
+    """A sentence that is long enough to be cut, with a price, a day and an address."""
     return (
         f"Shop {n}, which stands behind the old market and closes early on days on which nobody comes, keeps "
-        f"the bike of size {n} in its back room, where a bell and {n + 2} tubes lie, for ${n}99 until "
-        f"2026-05-{n:02}, says https://shop{n}.example/bike to all who ask."
+        f"the bike of size {n} in its back room, where a bell and {n + 2} tubes lie beside a lamp that "
+        f"nobody has asked for since the bridge was closed, for ${n}99 until 2026-05-{n:02}, says "
+        f"https://shop{n}.example/bike to all who ask, whether they mean to buy it or only came for the tea."
     )
 
 
@@ -97,7 +103,8 @@ def test_s3_15_3_nerves_compresses_inputs(tmp_path: Path, server: ModelServer, w
     named = ("rewrite", "NERVES", "scripted") if worded is WHOLE else ("lexical", None, None)
     assert (line["method"], line["model_layer"], line["model"]) == named
     (sent,) = [body for body in server.asked if "guidance" in json.dumps(body.get("response_format"))]
-    assert ("2026-05-17, https://shop17.example/bike." in json.dumps(sent)) is (worded is WHOLE)
+    worded_shops = re.findall(r"Shop (1\d): \$1\d99 until 2026-05-\1, https://shop\1", json.dumps(sent))
+    assert bool(worded_shops) is (worded is WHOLE)
 
 
 @pytest.mark.parametrize("lost", ["", "$", "https://"], ids=["nothing", "price", "URL"])
@@ -190,7 +197,7 @@ PAGE = {
 }
 
 
-@pytest.mark.parametrize("budget", [160, 200, 240, 280])
+@pytest.mark.parametrize("budget", [170, 200, 240, 280])
 def test_s3_22_zones_stay_by_confidence(by_words: Panda, budget: int) -> None:
     """A sure zone stays whole, a middling one its key fields; a doubtful one is gone or says so."""
     by_words.write("page_doc.json", json.dumps(PAGE))
@@ -198,7 +205,7 @@ def test_s3_22_zones_stay_by_confidence(by_words: Panda, budget: int) -> None:
     zones = {one["name"]: one for one in made["zones"] if isinstance(one, dict)}
     assert (made["url"], made["captured_at"]) == (PAGE["url"], PAGE["captured_at"])
     assert zones["pricing"] == zone("pricing", 0.9, title="Lenovo LOQ 15", price="$697.00", stock="In Stock")
-    if budget > 160:  # what the sure zone leaves
+    if budget > 170:  # what the sure zone leaves
         assert (zones["reviews"]["title"], zones["reviews"]["rating"]) == ("What buyers say", "4.5")
     assert zones.get("banner", {"confidence": 0.3})["confidence"] == 0.3
     assert "navigation" not in zones or budget > 200
@@ -235,33 +242,27 @@ def test_s3_23_compress_page_doc_gives_json(tmp_path: Path, server: ModelServer,
 
 
 @pytest.mark.parametrize(
-    ("name", "share", "urls", "dates"),
+    ("name", "share", "sentence"),
     [
-        ("charset-normalizer", 0.5, 0.95, 0.95),
-        ("charset-normalizer", 0.25, 0.8, 0.9),
-        ("dateparser", 0.25, 0.95, 0.95),
+        ("charset-normalizer", 0.5, "A library that helps you read text from an unknown charset encoding."),
+        ("charset-normalizer", 0.25, "A library that helps you read text from an unknown charset encoding."),
+        ("dateparser", 0.25, "pip install dateparser"),
     ],
 )
 def test_s3_28_critical_content_of_real_documents(
-    tmp_path: Path, name: str, share: float, urls: float, dates: float
+    tmp_path: Path, name: str, share: float, sentence: str
 ) -> None:
-    """`panda compress --json` says by kind what is kept; of real documents that is most of what counts."""
+    """A real document keeps what it is about, and addresses with what is said; --json counts what is kept."""
     panda = Panda(tmp_path / "project")
-    saved = ROOT / "tests" / "replays" / "turns" / name
-    text = saved.read_text(encoding="utf-8") if saved.is_file() else str(metadata(name).json["description"])
-    panda.write(Path(name).name, text)
-    budget = str(int(share * count_tokens(text)))
-    query = ("--query", "Which laptop is the cheapest?") if saved.is_file() else ()
-    data = panda.json("compress", Path(name).name, "--budget", budget, *query)
+    text = str(metadata(name).json["description"])
+    panda.write("README.md", text)
+    data = panda.json("compress", "README.md", "--budget", str(int(share * count_tokens(text))))
+    assert sentence in data["text"].replace("<br /> <small>", " ").replace("**", "")
     kept = {kind: (counts["before"], counts["after"]) for kind, counts in data["kept"].items()}
-    assert kept["url"][0] > 1
-    assert kept["date"][0] > 1
-    assert kept["url"][1] >= urls * kept["url"][0]
-    assert kept["date"][1] >= dates * kept["date"][0]
-    assert kept["price"][1] == kept["price"][0]
     addresses = set(re.findall(r"https?://[\w./-]+\w", data["text"]))
-    assert len(addresses) >= kept["url"][1] // 2
+    assert kept["url"][0] > len(addresses) >= kept["url"][1] // 2
     assert all(address in text for address in addresses)
+    assert kept["heading"][1] > kept["heading"][0] / 3
 
 
 def test_packages_python_frontmatter_parses(tmp_path: Path) -> None:

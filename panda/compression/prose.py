@@ -1,0 +1,492 @@
+"""Markdown, reStructuredText and plain text into pieces: sections, sentences, items, rows, lines of code."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from panda.compression.pieces import (
+    TITLE_TIER,
+    Kind,
+    Piece,
+    TextOutline,
+    chunk_spans,
+    is_chained,
+    prose_spans,
+)
+from panda.documents.context import SECTIONS, heading
+from panda.documents.markdown import CELL_EDGE, Block, read_blocks
+from panda.documents.text import one_line
+from panda.language.patterns import lazy_pattern
+from panda.language.words import phrases
+
+_LABEL = lazy_pattern(r"\s*(?:[-*+•]{1,3}|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
+_SPEAKER = lazy_pattern(
+    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
+)
+_FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
+_TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
+"""Keys of the lines at the top of a document that say what it is."""
+_ADDRESS = lazy_pattern(r"(?:.*, *)?[a-z]+://\S+$|.*<?\S+@\S+>?$")
+_LEAST_FIELDS = 4
+_LIST_COST = 0.8
+"""What each of several lines with the same key costs more."""
+_NOTICES = phrases("page_text.txt", "notices")
+_MOST_NOTICES = 0.2
+_NOTICE_COST = 1.5
+_BACK_MATTER = phrases("page_text.txt", "back_matter")
+_MARKUP = lazy_pattern(
+    r"""<[^>]{0,2000}>                     # tags and comments
+      | !?\[!?\[?[^\]]*\](?:\([^)]*\))?\]?\([^)]*\)(?=\s|$)  # a picture, or a link alone
+      | \[[^\]]{1,40}\]:\s*\S+          # the target of a link
+      | \[!\[[^\]]*\]\[[^\]]*\]\]\[[^\]]*\] | !\[[^\]]*\]\([^)]*\) | \|[\w -]+\|
+      | ^\s*\.\.\ (?:_|\||\w+::).*$ | ^\s*:\w[\w -]*:\s.*$ | ^\s*\.\.(?:\ \w+){1,2}\s*$
+      | [a-zA-Z][\w+.-]*://[^\s>)\]]+""",
+    re.VERBOSE | re.MULTILINE,
+)
+_WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+|[\u2e80-\u9fff\uac00-\ud7af]")
+_CODE_FOLLOWS = lazy_pattern(r"::\s*$")
+_RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
+_FEW_WORDS = 3
+_DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
+_IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
+_NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
+_UNDERLINE = lazy_pattern(r"\s*([~^\"'*+#.=-])\1{2,}\s*$")
+_UNDERLINE_SLACK = 2
+_SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
+_FRONT_LINES = 60
+_LONG_CELL_CHARS = 48
+_NEAR = 3
+_RUN_IN_CHARS = 44
+"""A sentence up to here that opens an item is its heading, and stands with the next one."""
+_LONG_ROW_CHARS = 110
+_SHORT_CODE_LINES = 6
+_GROUP_LINES = 8
+_GROUP_CHARS = 560
+_PARAGRAPH = 0.7
+_MOST_PARAGRAPH = 1.8
+"""What the last of many paragraphs of a section costs."""
+_SENTENCE = 0.6
+_ITEM = 0.25
+_CODE_GROUP = 0.6
+_SECTION = 0.3
+_LEVEL = 0.4
+_BACK_MATTER_COST = 0.7
+_PREAMBLE = 0.8
+"""What the place within it costs in the first section, beside the others."""
+
+
+def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = True) -> TextOutline:
+    r"""
+    The pieces of a Markdown or plain text of any length; all of them render the text itself. With
+    *lines_alone* no sentence goes over the end of a line, as in the output of a tool.
+
+    >>> outline = parse_prose("# Laptops\n\nTwo found. Both\nare fine.\n\n- LOQ 15\n- TUF A15\n")
+    >>> [piece.text for piece in outline.pieces]
+    ['# Laptops', 'Two found.', 'Both are fine.', '- LOQ 15', '- TUF A15']
+    >>> outline.render({1, 4})
+    '# Laptops\n\nTwo found. […]\n- TUF A15\n'
+    """
+    pieces = _ProseReader(source, lines_alone).run()
+    _weigh_markup(source, pieces)
+    _weigh_notices(pieces)
+    _mark_title(pieces, _weigh_fields(source, pieces))
+    return TextOutline(source, tuple(pieces), is_counting)
+
+
+def _weigh_markup(source: str, pieces: Sequence[Piece]) -> None:
+    """Mark each piece that shows a reader next to nothing: badges, tags, comments, targets of links."""
+    closing = ""  # what ends the comment that the pieces stand in
+    end = 0
+    for piece in pieces:
+        if piece.kind not in ("sentence", "code", "row"):
+            continue
+        if closing == "\n\n" and closing in source[end : piece.start]:
+            closing = ""
+        end = piece.end
+        if piece.kind == "sentence" and not closing:
+            if "<!--" in piece.text:
+                closing = "-->"
+            elif _RST_COMMENT.match(piece.text):
+                closing = "\n\n"
+        if piece.kind == "sentence" and closing:
+            piece.low = "comment"
+            if closing in piece.text.rpartition("<!--")[2]:
+                closing = ""
+            continue
+        shown = _MARKUP.sub(" ", piece.text) if piece.kind == "sentence" else piece.text
+        words = len(_WORD.findall(shown))
+        if not words or (words < _FEW_WORDS and len(shown.strip()) < len(piece.text) / 3):
+            piece.low = "no words" if shown == piece.text else "markup"
+    for i, piece in enumerate(pieces):
+        introduced = [head for head in piece.heads if head > i]
+        if piece.kind == "sentence" and introduced and all(pieces[head].low for head in introduced):
+            piece.low = pieces[introduced[0]].low
+
+
+def _weigh_notices(pieces: Sequence[Piece]) -> None:
+    """Let what a text says of its own licence come late, unless that is all that it is about."""
+    notices = [piece for piece in pieces if piece.kind == "sentence" and _NOTICES.search(piece.text)]
+    if len(notices) < _MOST_NOTICES * len(pieces):
+        for piece in notices:
+            piece.cost += _NOTICE_COST
+
+
+def _weigh_fields(source: str, pieces: Sequence[Piece]) -> int:
+    """
+    Weigh the lines with keys that open a document, as those of a package or a mail: those that say what it is
+    first, addresses last. Returns the first piece behind them, 0 if there are none.
+    """
+    keys: Counter[str] = Counter()
+    behind = 0
+    for piece in pieces:
+        match = _FIELD_KEY.match(piece.text)
+        is_wrapped = source[piece.start : piece.start + 1].isspace() and keys
+        if piece.kind != "sentence" or not (match or is_wrapped):
+            break
+        behind += 1
+        if match is None:
+            continue
+        key = match[1].lower()
+        piece.noun = "line"
+        piece.cost = 0.8 + 0.12 * math.log2(1 + behind) + 2 * _ITEM * math.log2(1 + keys[key])
+        piece.cost += 0.6 * (_ADDRESS.match(match[2]) is not None)
+        keys[key] += 1
+        if key in _TITLE_KEYS:
+            piece.cost = 0.1
+    if len(keys) < _LEAST_FIELDS:
+        return 0
+    for piece in pieces[:behind]:
+        match = _FIELD_KEY.match(piece.text)
+        key = match[1].lower() if match else ""
+        if key in _TITLE_KEYS:
+            piece.tier = TITLE_TIER
+        elif keys[key] != 1:
+            piece.cost += _LIST_COST
+    return behind
+
+
+def _mark_title(pieces: Sequence[Piece], begin: int) -> None:
+    """Put the title, and the first sentence of what the document is, before all but errors."""
+    for piece in pieces[begin:]:
+        if piece.kind in ("sentence", "row", "code") and not piece.low and len(_WORD.findall(piece.text)) > 3:
+            piece.tier = TITLE_TIER
+            return
+        if piece.kind == "heading":
+            piece.tier = TITLE_TIER
+
+
+class _ProseReader:
+    def __init__(self, source: str, lines_alone: bool) -> None:
+        self.source = source
+        self.lines_alone = lines_alone
+        self.lines = [match.span() for match in re.finditer(r"(?m)^.*$", source)]
+        self.pieces: list[Piece] = []
+        self.above: tuple[int, ...] = ()  # the heading
+        self.intro: tuple[int, ...] = ()  # and what introduces the list, table or code that may follow
+        self.section: int | None = None
+        self.path: list[tuple[int, str, int]] = []  # depth, title and piece of the headings above
+        self.counts: Counter[tuple[str, ...]] = Counter()  # sections below a heading
+        self.keys: Counter[str] = Counter()  # lines with the same key, as "Classifier:"
+        self.section_cost = 0.0
+        self.heading_cost = 0.0
+        self.numbered = 0  # sections below the heading whose headings run in
+        self.headings = 0
+        self.paragraph_counts = [0]  # of each section
+        self.paragraphs = 0  # in the section
+        self.items = 0  # in the list
+        self.intros: dict[int, int | None] = {}  # what a line introduces, by the line
+        self.is_code_next = False
+        self.base = 0.0  # cost of the paragraph or list
+        self.line = 0
+        self.unit = 0
+
+    def run(self) -> list[Piece]:
+        marks = [i for i in range(min(len(self.lines), _FRONT_LINES)) if self._text(i).rstrip() == "---"]
+        top = marks[1] + 1 if len(marks) > 1 and marks[0] == 0 else 0
+        if top:
+            self._add(0, self.lines[top - 1][1], "front")
+        blocks = read_blocks(self._underlined(top)) if top < len(self.lines) else []
+        self._count_paragraphs(blocks)
+        for block in blocks:
+            first, end = top + block.first, top + block.end
+            self.line += 1
+            if block.kind != "item":
+                self.items = 0
+            if block.kind == "heading":
+                self._heading(block, first, end)
+            elif block.kind == "fence":
+                self._fence(first, end, block.is_closed)
+            elif block.kind == "table" and block.is_ruled:
+                self._table(first, end)
+            elif block.kind == "text" and self._is_code(first):
+                self._code(first, end, [*self.above, *self.intro])
+            else:
+                self._parts(first, end, block.kind)
+            if block.kind not in ("item", "text"):
+                self.intro = ()
+        self._bind_intros()
+        return self.pieces
+
+    def _bind_intros(self) -> None:
+        """Let a line that introduces something stand only with the first of what it introduces."""
+        for i, piece in enumerate(self.pieces):
+            for head in piece.heads:
+                if head not in self.intros or piece.kind in ("fence", "label"):
+                    continue
+                best = self.intros[head]
+                if best is None or (i - best <= _NEAR and piece.cost < self.pieces[best].cost):
+                    self.intros[head] = i
+        for head, first in self.intros.items():
+            following = self.pieces[head + 1 : head + 2]
+            if first is None and following and following[0].kind == "sentence":
+                first = head + 1
+            if first is not None:
+                self.pieces[head].heads = (*self.pieces[head].heads, first)
+
+    def _underlined(self, first_line: int) -> str:
+        """Return the text with each line that underlines a title as Markdown knows it, at the same places."""
+        lines = [self._text(i) for i in range(first_line, len(self.lines))]
+        for n in range(1, len(lines)):
+            title = lines[n - 1].strip()
+            is_rule = _UNDERLINE.match(lines[n]) is not None and title and title[0].isalnum()
+            if is_rule and abs(len(lines[n].strip()) - len(title)) <= _UNDERLINE_SLACK:
+                lines[n] = ("=" if "=" in lines[n] else "-") * len(lines[n])
+                lines[n - 1] = _NUMBER.sub("", lines[n - 1]).strip().ljust(len(lines[n - 1]))  # no item
+        return "\n".join(lines)
+
+    def _count_paragraphs(self, blocks: Sequence[Block]) -> None:
+        """Count the paragraphs and lists of each section, by which its later ones are weighed."""
+        counts = [0]
+        last = ""
+        for block in blocks:
+            if block.kind == "heading":
+                counts.append(0)
+            elif block.kind != "item" or last != "item":
+                counts[-1] += 1
+            last = block.kind
+        self.paragraph_counts = counts
+
+    def _text(self, i: int) -> str:
+        return self.source[slice(*self.lines[i])]
+
+    def _add(
+        self,
+        start: int,
+        end: int,
+        kind: Kind,
+        *,
+        heads: Sequence[int] | None = None,
+        is_new_unit: bool = True,
+        cost: float = 0.0,
+    ) -> int:
+        """Add a piece less the white space behind it; returns its index."""
+        text = self.source[start:end].rstrip()
+        self.unit += is_new_unit
+        self.pieces.append(
+            Piece(
+                start,
+                start + len(text),
+                kind,
+                one_line(text) if kind == "sentence" else text,
+                line=self.line,
+                unit=self.unit,
+                heads=self.above if heads is None else heads,
+                section=self.section,
+                path=tuple(title for _, title, _ in self.path),
+                cost=self.section_cost + cost * (1.0 if self.section_cost else _PREAMBLE),
+                noun={"row": "row", "sentence": "line" if self.lines_alone else ""}.get(kind, ""),
+            )
+        )
+        return len(self.pieces) - 1
+
+    def _heading(self, block: Block, first: int, end: int) -> None:
+        self.headings += 1
+        text = self._text(first).strip()
+        if text in _SECTIONS:
+            self.section = _SECTIONS[text]
+            self.path = []
+        self.path = [at for at in self.path if at[0] < block.depth]
+        titles = tuple(title for _, title, _ in self.path)
+        place = self.counts[titles]
+        self.counts[titles] += 1
+        is_title = not self.pieces or (len(self.path) == 0 and place == 0)
+        self.section_cost = _SECTION * math.log2(1 + place) + _LEVEL * (len(self.path) + (not is_title))
+        if not is_title and _BACK_MATTER.search(block.title):
+            self.section_cost += _BACK_MATTER_COST
+        self.heading_cost = self.section_cost
+        self.numbered = 0
+        self.paragraphs = 0
+        parent = (self.path[-1][2],) if self.path else ()
+        at = self._add(self.lines[first][0], self.lines[end - 1][1], "heading", heads=parent)
+        self.path.append((block.depth, block.title, at))
+        self.pieces[at].path = tuple(title for _, title, _ in self.path)
+        self.above = (at,)
+        self.intro = ()
+        self.is_code_next = False
+
+    def _paragraph_cost(self) -> float:
+        count = self.paragraph_counts[min(self.headings, len(self.paragraph_counts) - 1)]
+        each = min(_PARAGRAPH, _MOST_PARAGRAPH / math.log2(2 + count))
+        cost = each * math.log2(1 + self.paragraphs)
+        self.paragraphs += 1
+        return cost
+
+    def _fence(self, first: int, end: int, is_closed: bool) -> None:
+        if is_closed and self.source.startswith("```yaml\n_meta:", self.lines[first][0]):
+            self._add(self.lines[first][0], self.lines[end - 1][1], "meta")
+            return
+        both = [*self.above, *self.intro, len(self.pieces)]
+        self._add(*self.lines[first], "fence", heads=both)
+        self._code(first + 1, end - is_closed, both)
+        if is_closed:
+            both.append(self._add(*self.lines[end - 1], "fence", heads=both))
+
+    def _is_code(self, first: int) -> bool:
+        """Return whether a paragraph is literal text, as reStructuredText indents it behind "::"."""
+        text = self._text(first)
+        if self.is_code_next and text[:1] in " \t":
+            return True
+        self.is_code_next = bool(_DIRECTIVE.match(text)) and "code" in text
+        return False
+
+    def _code(self, first: int, end: int, heads: Sequence[int]) -> None:
+        """Add lines of code in groups, as blank lines part them; a short piece of code is one group."""
+        base = self._paragraph_cost()
+        lines = [i for i in range(first, end) if self._text(i).strip()]
+        groups: list[list[int]] = []
+        for i in lines:
+            is_apart = groups and i > groups[-1][-1] + 1 and len(groups[-1]) > 1
+            if groups and (
+                len(lines) <= _SHORT_CODE_LINES or not (is_apart or len(groups[-1]) >= _GROUP_LINES)
+            ):
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        for n, group in enumerate(groups):
+            self.line += 1
+            cost = base + _CODE_GROUP * math.log2(1 + n) + 0.1
+            if all(_IMPORT.match(self._text(i)) for i in group) and len(groups) > 1:
+                cost += _CODE_GROUP
+            start = self.lines[group[0]][0]
+            stop = self.lines[group[-1]][1]
+            if stop - start <= _GROUP_CHARS:
+                self._add(start, stop, "code", heads=heads, cost=cost)
+                self.pieces[-1].noun = "line"
+                continue
+            for m, i in enumerate(group):
+                for left, right in chunk_spans(self.source, *self.lines[i]):
+                    self._add(left, right, "code", heads=heads, cost=cost + 0.1 * math.log2(1 + m))
+                    self.pieces[-1].noun = "line"
+
+    def _table(self, first: int, end: int) -> None:
+        base = self._paragraph_cost()
+        heads = [*self.above, *self.intro]
+        head = self._add(self.lines[first][0], self.lines[first + 1][1], "table_head", heads=heads)
+        for n, i in enumerate(range(first + 2, end)):
+            self.line += 1
+            self._row(*self.lines[i], head, cost=base + 0.2 + _ITEM * math.log2(1 + n))
+
+    def _row(self, start: int, end: int, head: int, *, cost: float) -> None:
+        """A row as one piece; of a long one the text of its long cells apart, which needs the rest."""
+        edges = [start + match.start() for match in CELL_EDGE.finditer(self.source[start:end])]
+        cells: list[tuple[int, int]] = []
+        if end - start > _LONG_ROW_CHARS and edges and self.source[start : edges[0]].strip() == "":
+            for left, right in pairwise(edges):
+                text = self.source[left + 1 : right]
+                if len(text) > _LONG_CELL_CHARS:
+                    cells.append((right - len(text.lstrip()), right))
+        frame, unit = [*self.above], self.unit + 1
+        begin = start
+        for left, right in [*cells, (end, end)]:
+            self.unit = unit - 1  # the frame is one unit
+            frame.append(self._add(begin, left, "row", heads=frame, cost=cost))
+            self.unit = unit + 1 + len(self.pieces)
+            if left < right:
+                self._add(left, right, "sentence", heads=frame, cost=cost + 0.2)
+                begin = right
+        frame.append(head)
+
+    def _parts(self, first: int, end: int, kind: str) -> None:
+        """Lines of text: each item, speaker's line and row begins another part."""
+        width = max(self.lines[i][1] - self.lines[i][0] for i in range(first, end))
+        if kind != "item" or not self.items:
+            self.base = self._paragraph_cost()
+        begin = first
+        number = 0
+        for i in range(first + 1, end + 1):
+            if i == end or kind == "table" or self._begins_part(i, width):
+                place = self.items if kind == "item" else number
+                self._part(
+                    self.lines[begin][0],
+                    self.lines[i - 1][1],
+                    is_item=kind == "item",
+                    cost=self.base,
+                    place=place,
+                )
+                begin = i
+                number += 1
+        if kind == "item":
+            self.items += 1
+        self.is_code_next = self.is_code_next or bool(_CODE_FOLLOWS.search(self._text(end - 1)))
+
+    def _begins_part(self, i: int, width: int) -> bool:
+        text, before = self._text(i), self._text(i - 1)
+        if self.lines_alone or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
+            return True
+        if not before[:1].isspace() and text[:1] in " \t" and not before.rstrip().endswith((".", ":")):
+            return False  # it says what the line above it names
+        is_short = len(before) < 0.6 * width or before.endswith(("  ", "\\"))
+        is_over = before.rstrip().endswith((".", "!", "?", ":", ";", ")", "]"))
+        sign = text.lstrip()[:1]
+        return is_short or sign in "<|#@$%&{" or (is_over and sign in "[(0123456789")
+
+    def _part(self, start: int, stop: int, *, is_item: bool, cost: float, place: int) -> None:
+        self.line += 1
+        cost += _ITEM * math.log2(1 + place)
+        key = _FIELD_KEY.match(self.source, start, stop)
+        if key:
+            cost += 2 * _ITEM * math.log2(1 + self.keys[key[1]])
+            self.keys[key[1]] += 1
+        match = _LABEL.match(self.source, start, stop)
+        label = match.end() if match else start
+        speaker = _SPEAKER.match(self.source, label, stop)
+        label = speaker.end() if speaker else label
+        spans = list(prose_spans(self.source, label, stop))
+        heads = [*self.above, *(self.intro if is_item else ())]
+        if label > start and (len(spans) > 1 or len(spans[0]) > 1):
+            heads.append(self._add(start, label, "label", heads=tuple(heads), cost=cost))
+        else:
+            spans[0][0] = (start, spans[0][0][1])
+        first = len(self.pieces)
+        if len(spans) > 1 and (label > start or self.source.startswith("**", start)):
+            (begin, stop_first), *_ = spans[0]
+            if len(spans[0]) == 1 and len(spans[1]) == 1 and stop_first - begin <= _RUN_IN_CHARS:
+                spans[:2] = [[(begin, spans[1][0][1])]]
+                if _NUMBER.match(self.source, start):  # a section whose heading runs in
+                    self.numbered += 1
+                    self.section_cost = self.heading_cost + _SECTION * math.log2(1 + self.numbered)
+                    self.paragraphs = 1
+                    self.items = 0
+                    cost = 0.0
+        for s, sentence in enumerate(spans):
+            chain: list[int] = []
+            for n, (left, right) in enumerate(sentence):
+                at = self._add(
+                    left,
+                    right,
+                    "sentence",
+                    heads=[*heads, *chain],
+                    is_new_unit=n == 0,
+                    cost=cost + _SENTENCE * math.log2(1 + s) + 0.2 * n,
+                )
+                if is_chained(sentence):
+                    chain = [at]
+        if not is_item:
+            is_intro = len(self.pieces) - first == 1 and self.pieces[-1].text.endswith((":", "::"))
+            if is_intro and self.pieces[first].text.strip() == "::":
+                return  # what introduces the text below stands above
+            self.intro = (first,) if is_intro else ()
+            if is_intro:
+                self.intros[first] = None
