@@ -1,5 +1,6 @@
 """How well what is saved covers the words of a message, read one way or another."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from panda.memory.reader import NodeReader, find_node
@@ -20,13 +21,17 @@ class SavedCoverage:
     reader: NodeReader
     ranker: PassageRanker
 
-    def measure(self, turn: Turn, text: str) -> float:
+    def measure(self, turn: Turn, text: str, excluded: Collection[str]) -> float:
         """
         Return how well the passage that is closest to a text covers the telling words of the turn's query,
         0 to 1.
+
+        Args:
+            excluded: Ids of nodes that are not looked at.
         """
         found = self.retriever.find(text, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
-        nodes = [node for candidate in found if (node := find_node(self.reader, candidate.node_id))]
+        ids = [candidate.node_id for candidate in found if candidate.node_id not in excluded]
+        nodes = [node for node_id in ids if (node := find_node(self.reader, node_id))]
         ranked = self.ranker.rank(text, [passage for node in nodes for passage in cut_passages(node)])
         if not ranked:
             return 0.0

@@ -158,9 +158,14 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
         return None
 
     def follow_up(
-        resolved_query: str, reference: ContentReference, *, stands: bool
+        resolved_query: str, reference: ContentReference, *, stands: bool, told_ids: Collection[str] = ()
     ) -> tuple[FollowUp, ContentReference]:
-        going_on = FollowUp(option=_LAST, resolved_query=resolved_query, stands_with_references=stands)
+        going_on = FollowUp(
+            option=_LAST,
+            resolved_query=resolved_query,
+            stands_with_references=stands,
+            told_ids=frozenset(told_ids),
+        )
         return going_on, reference
 
     node = reader.load(NodeKind.TURN.id(last[0]))
@@ -168,7 +173,9 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
     told = [statement for statement in reader.statements() if statement.source_turn == last[0]]
     if told and quoted <= {statement.id for statement in told}:
         said = " ".join(statement.items[0].text for statement in told)
-        return follow_up(f"{query} {said}", ContentReference(said, told[-1].id, last[0]), stands=True)
+        ids = [statement.id for statement in told]
+        reference = ContentReference(said, told[-1].id, last[0])
+        return follow_up(f"{query} {said}", reference, stands=True, told_ids=ids)
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
     if kind_of(note) is not NodeKind.KNOWLEDGE:

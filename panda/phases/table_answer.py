@@ -95,21 +95,25 @@ def _tables(turn: Turn, ranked_passages: Sequence[RankedPassage], reader: NodeRe
 
 
 def _is_meant(
-    answer: TableAnswer, ranked_passages: Sequence[RankedPassage], *, is_nearest: bool, is_worked_out: bool
+    table_answer: TableAnswer,
+    ranked_passages: Sequence[RankedPassage],
+    *,
+    is_nearest: bool,
+    is_worked_out: bool,
 ) -> bool:
     """
     Return whether a table that has the closest line, or of which something is surely worked out, is meant.
     Rows that stand for themselves have the closest line, or are several of the closest table with one of the
     lines that are shown; one row of a table is told as a passage.
     """
-    has_closest = any(row.line.id == ranked_passages[0].best.id for row in answer.table.rows)
-    if not answer.rows:
+    has_closest = any(row.line.id == ranked_passages[0].best.id for row in table_answer.table.rows)
+    if not table_answer.rows:
         return has_closest
-    if answer.operation != "rows" or answer.is_limited:
-        return has_closest or (is_worked_out and answer.operation != "rows")
-    if len(answer.rows) == 1 and answer.rows[0].line.form == "row":
+    if table_answer.operation != "rows" or table_answer.is_limited:
+        return has_closest or (is_worked_out and table_answer.operation != "rows")
+    if len(table_answer.rows) == 1 and table_answer.rows[0].line.form == "row":
         return False
-    ids = {row.line.id for row in answer.rows}
+    ids = {row.line.id for row in table_answer.rows}
     if ranked_passages[0].best.id in ids:
         return True
     return is_nearest and len(ids) > 1 and any(ranked.best.id in ids for ranked in ranked_passages)

@@ -74,7 +74,7 @@ class CellValue:
 
     @property
     def adds(self) -> bool:
-        """Whether several make a sum."""
+        """Return whether several make a sum."""
         return self.measure not in DAYS and self.measure != "clock"
 
 
@@ -179,13 +179,13 @@ class NoteTable:
 
     @cached_property
     def spread(self) -> frozenset[str]:
-        """The columns of which each is a month or weekday and has a number: one value, spread over time."""
+        """Return the columns of months or weekdays: one value, spread over time."""
         named = {column for column in self.columns if column and calendar_terms(column, is_cell=True)}
         return frozenset(named) if len(named) > 1 else frozenset()
 
     @cached_property
     def is_series(self) -> bool:
-        """Whether its rows are days with one number each: what is counted is that number."""
+        """Return whether its rows are days with one number each: what is counted is that number."""
         days = [row for row in self.rows if any(key == (LABEL, "date") for key in row.values)]
         numbers = {key for row in self.rows for key in row.values if key[1] not in DAYS and key[1] != "clock"}
         return len(days) == len(self.rows) and len(numbers) == 1

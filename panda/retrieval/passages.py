@@ -230,6 +230,8 @@ def measure_coverage(query: str, text: str, encode_words: "Callable[[str], Words
 
 
 def _is_telling(word: str) -> bool:
+    if len(word) == 1 and not word.isdigit():  # "r" for "are"
+        return False
     return any(map(str.isalnum, word)) and word.lower() not in FUNCTION_WORDS
 
 

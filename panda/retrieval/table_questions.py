@@ -95,12 +95,12 @@ class Question:
 
     @cached_property
     def calendar(self) -> frozenset[str]:
-        """The months and weekdays that it names."""
+        """Return the months and weekdays that it names."""
         return calendar_terms(self.plain)
 
     @cached_property
     def calendar_words(self) -> frozenset[str]:
-        """Terms of the words by which it names months and weekdays."""
+        """Return the terms of the words by which it names months and weekdays."""
         named = (
             word for word in self.words if word in CALENDAR_WORDS and calendar_terms(word) <= self.calendar
         )

@@ -1,6 +1,6 @@
 """What a message means beside its session: by rules, and by what classifiers say of its parts. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -110,7 +110,7 @@ class References:
 
     @property
     def are_pronouns(self) -> bool:
-        """Whether something is resolved, and all of it stands behind a pronoun."""
+        """Return whether something is resolved, and all of it stands behind a pronoun."""
         resolved = [mention for mention in self.mentions if mention.refs]
         return bool(resolved) and all(mention.how in ("one", "several") for mention in resolved)
 
@@ -134,6 +134,8 @@ class FollowUp:
     option: str  # id of its option of content_reference
     resolved_query: str  # the query with what it goes on with
     stands_with_references: bool  # whether it counts beside references that are resolved otherwise
+    told_ids: frozenset[str] = frozenset()
+    """Nodes of what was told, if it goes on with that: they are not what it asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +151,15 @@ class UserMessage:
     follow_up: FollowUp | None = None
     names_kept: Callable[[], bool] = lambda: False  # whether each word of it stands in what is kept
     has_documents: bool = False  # whether documents were handed over with it
-    measure_coverage: Callable[[str], float] = lambda text: 0.0
-    """Says how well what is closest to a text, of all saved, covers the words of the message, 0 to 1."""
+    measure_coverage: Callable[[str, Collection[str]], float] = lambda text, excluded: 0.0
+    """
+    Says how well what is closest to a text, of all saved but some nodes, covers the words of the message, 0
+    to 1.
+    """
 
     @property
     def is_open(self) -> bool:
-        """Whether a question to the user is open."""
+        """Return whether a question to the user is open."""
         pending = self.carry.pending_clarification
         return pending is not None and pending.status == "open"
 
@@ -232,9 +237,15 @@ def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:
     must be better by _COVERED_BETTER than those before it.
     """
     best, *others = dict.fromkeys(ways)
-    highest = message.measure_coverage(best) if others else 0.0
+    going_on = message.follow_up
+
+    def measure(way: str) -> float:
+        goes_on = going_on is not None and way == going_on.resolved_query
+        return message.measure_coverage(way, going_on.told_ids if going_on and goes_on else ())
+
+    highest = measure(best) if others else 0.0
     for way in others:
-        coverage = message.measure_coverage(way)
+        coverage = measure(way)
         if coverage > highest + _COVERED_BETTER:
             best = way
             highest = coverage
@@ -356,7 +367,7 @@ def asked_part(query: str, reading: Reading) -> str:
 
 
 def _names_only_turns(query: str, referred: Sequence[Referred]) -> bool:
-    """Whether a query says nothing but which turns it is about, as "turns 3 and 5"."""
+    """Return whether a query says nothing but which turns it is about, as "turns 3 and 5"."""
     for reference in referred:
         query = query.replace(reference.words, " ")
     return FUNCTION_WORDS.issuperset(word.lower() for word in split_words(query))
