@@ -89,6 +89,27 @@ def test_a_pronoun_means_what_the_last_turn_was_about(tmp_path: Path) -> None:
     assert (holds(answer, "15 €"), holds(answer, "Sigrun")) == (True, False)
 
 
+def test_a_pronoun_of_the_message_itself_means_nothing_else(tmp_path: Path) -> None:
+    """What a message names itself is looked for as it stands, whatever was spoken of before."""
+    notes = {
+        "guests.md": "# Guests\n\n- Rollo: owner Mrs Haddad, kennel B2\n- Bess: owner Mr Quist, kennel A1\n"
+    }
+    ask = Notebook(tmp_path / "project", notes).ask
+    ask("Bess must not have chicken any more")
+    assert holds(ask("who is the owner of Rollo").text, "Haddad")
+    assert holds(ask("what was it that Bess mustn't eat").text, "chicken")
+
+
+def test_a_follow_up_asks_of_another_thing(tmp_path: Path) -> None:
+    """A message that only names another thing asks the last question of it."""
+    table = (
+        "| plate | strain | colonies |\n|-|-|-|\n| P2 | dA4 | 87 |\n| P4 | WT | 164 |\n| P5 | dB1 | 201 |\n"
+    )
+    ask = Notebook(tmp_path / "project", {"plates.md": f"# Plates\n\n{table}"}).ask
+    ask("how many colonies are on P2")
+    assert holds(ask("and P4?").text, "164")
+
+
 WITHOUT_ENCODER = (
     "what does the school lunch cost",
     "Our boiler was serviced on 3 March.",

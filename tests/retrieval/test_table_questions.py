@@ -32,6 +32,39 @@ LOCKER = """# Sail locker
 - [x] Mainsail cover
 - [ ] Fog horn
 """
+LAUNCHES = """# Launches at the slipway, by Saturday
+
+- 2025-10-04: 31
+- 2025-10-11: 12 (gale)
+- 2025-11-01: 29
+- 2025-11-08: 26
+"""
+BERTHS = """# Nights at the visitors' pontoon
+
+| Boat | June | July | August |
+|---|---|---|---|
+| Curlew | 4 | 9 | 2 |
+| Dunlin | 11 | 0 | 5 |
+| Plover | 0 | 3 | 6 |
+"""
+LIFTS = """# Lifts booked with the crane
+
+| No | Owner | Boat | Day | Fee |
+|---|---|---|---|---|
+| 41 | Nesta | Curlew | Tue | £38 |
+| 42 | Idris | Dunlin | Wed | £55 |
+| 43 | Hywel | Plover | Tue | £22 |
+"""
+
+
+@pytest.fixture(scope="module")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Panda:
+    """A store with a list of days, a table of months and a table of bookings."""
+    panda = Panda(tmp_path_factory.mktemp("harbour") / "project")
+    assert panda("init").code == 0
+    for name, text in (("launches.md", LAUNCHES), ("berths.md", BERTHS), ("lifts.md", LIFTS)):
+        write_note(panda.user_directory, name, text)
+    return panda
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +143,29 @@ def test_figures_are_checked_like_a_writers(boat: Panda) -> None:
         line["text"] for line in lines if line["text"] and "paint" in line["text"] and "Cost" in line["text"]
     ]
     assert len(figure["lines"]) == len(operands) == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("How many launches were there in November altogether?", "29 + 26 = 55"),
+        ("how many saturdays had fewer than 30 launches", "Count: 3"),
+        ("how many nights was Curlew at the pontoon in total", "4 + 9 + 2 = 15"),
+        ("which crane lifts are on tuesday", "Nesta"),
+        ("what do all the crane lifts bring in together?", "£115"),
+    ],
+)
+def test_series_months_and_weekdays(harbour: Panda, query: str, value: str) -> None:
+    """Numbers of days are added, months are one value, and a weekday is the same in every spelling."""
+    assert value in ask(harbour, query)
+
+
+def test_rows_whose_cell_is_named(harbour: Panda) -> None:
+    """A question for rows is answered by those of which a whole cell is named."""
+    answer = ask(harbour, "which crane lifts are on tuesday")
+    assert [owner for owner in ("Nesta", "Idris", "Hywel") if owner in answer] == ["Nesta", "Hywel"]
+
+
+def test_a_month_that_a_table_lacks(harbour: Panda) -> None:
+    """A month of which a list of days has none is not answered from the others."""
+    assert harbour.turn("how many launches were there in December").data["outcome"] == "unsure"
