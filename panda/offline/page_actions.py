@@ -26,7 +26,8 @@ def choose_action(request: Request, models: OfflineModels) -> Mapping[str, Any]:
 def _action(
     text: str, line_options: Sequence[Option], actions: Sequence[Option], models: OfflineModels
 ) -> str:
-    answers = models.answers(text, line_options)
+    # one line alone leads no other, by which an answer is told
+    answers = models.answers(text, line_options) if len(line_options) > 1 else None
     if answers is not None and max(answers.values()) >= _SURELY_ANSWERS:
         return STOP
     if answers is None and max(models.rank(text, line_options).values(), default=0.0) >= _VERY_NEAR:

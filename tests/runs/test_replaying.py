@@ -142,7 +142,7 @@ def test_an_offline_call_is_written_down(panda: Panda) -> None:
     text = panda.turn_file(FIRST_TURN, "calls.jsonl").read_text(encoding="utf-8")
     (call,) = [call for call in map(json.loads, text.splitlines()) if call["recipe"] == CONTEXT]
     assert (call["kind"], call["model"], call["attempt"]) == ("offline", "minilm-l6", 1)
-    assert (call["behaviour"], call["reply"]) == (3, {"verdict": "pass"})
+    assert (call["behaviour"], call["reply"]) == (4, {"verdict": "pass"})
     assert {"inputs", "weights", "model", "recipe", "version"} <= set(call["hashes"])
     assert call["usage"] == {"prompt": 0, "reused": 0, "output": 0}
     assert not {"messages", "prefix", "options", "parameters"} & set(call)

@@ -134,7 +134,7 @@ def test_s1_5_3_the_assessment_is_never_cut(ann: ScriptedPanda) -> None:
     )
     turn = ann.turn(script=script)
     (asked,) = turn.asked("planner")
-    assert any("planner_chat" in warning and "cut from" in warning for warning in turn.warnings)
+    assert any("cut from" in warning for warning in turn.warnings)
     quality = turn.file("gathered_context.json")["context_quality"]
     assert (
         f"Quality: {quality:.2f}.\nResearch commerce.laptop: quality 0.90, 1.5 hours old, reuse" in asked.text
