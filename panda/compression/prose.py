@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
     TITLE_TIER,
     Kind,
@@ -89,6 +90,8 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     '# Laptops\n\nTwo found. […]\n- TUF A15\n'
     """
     pieces = _ProseReader(source, lines_alone).run()
+    if is_counting:  # the lines of context.md are claims of their own
+        bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
     _weigh_notices(pieces)
     _mark_title(pieces, _weigh_fields(source, pieces))
