@@ -151,6 +151,7 @@ class _Reader:
         end = self.pieces[at - 1].end
         piece = Piece(end, end, "count", text, line=self.pieces[owner].line, unit=self.pieces[at - 1].unit)
         piece.heads = [at - 1]
+        piece.counted_by = owner
         piece.cost = self.pieces[at - 1].cost
         self.pieces.append(piece)
         self.pieces[at - 1].heads = [*self.pieces[at - 1].heads, at]

@@ -85,9 +85,10 @@ def test_a_line_stays_with_the_line_above_that_it_belongs_to(
     """State that a text cut to the least that must stay has the head of what must stay, too."""
     panda = Panda(tmp_path / "project", XDG_CACHE_HOME=str(tmp_path / "cache"))
     panda.write(name, text)
-    refused = panda("compress", name, "--budget", "1", "--keep", stays)
+    words = ("compress", name, "--keep", stays, "--budget")
+    refused = panda(*words, "1")
     least = re.search(r"at least (\d+) tokens", refused.err)
     assert least is not None
-    compressed = panda.json("compress", name, "--budget", least[1], "--keep", stays)["text"]
+    compressed = panda.json(*words, least[1])["text"]
     assert stays in compressed
     assert [line for line in with_it if line not in compressed] == []
