@@ -1,10 +1,11 @@
-"""Marks count all lines that are left out, and none that stand."""
+"""Marks count all lines that are left out, and none that stands."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from panda.models.cl100k import count_tokens
 from tests.api import Panda
 
 MARK = re.compile(r"\[… (\d+) (?:lines?|more like it[^\]]*)\]")
@@ -53,3 +54,13 @@ def test_what_stands_is_not_counted_as_left_out(panda: Panda) -> None:
     told = re.search(r"\[… (\d+) more like it", text)
     assert told is not None
     assert int(told[1]) + len(re.findall(r"INFO sent \d+ bytes", text)) == 30
+
+
+@pytest.mark.parametrize("line_end", ["\r\n", "\r", "\r\r\n"])
+def test_what_is_printed_is_within_the_budget(panda: Panda, line_end: str) -> None:
+    """Control characters that stdout gets written out are counted as they are written."""
+    lines = [f"Unpacking part {n} of the tools ({n} %){line_end}Setting up tool {n}" for n in range(60)]
+    panda.write("apt.log", "\n".join(lines).encode())
+    ended = panda.process("compress", "apt.log", "--budget", "200")
+    assert ended.code == 0
+    assert 100 < count_tokens(ended.out) <= 200
