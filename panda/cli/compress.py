@@ -86,7 +86,7 @@ def compress(
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
     read_as = _read_type(content_type, "" if file == "-" else Path(file).resolve().as_posix(), text)
     if out is None and not raw and not invocation.as_json:
-        text = _as_shown(text, budget, invocation.reporter)
+        text = _as_printed(text, budget, invocation.reporter)
     made = _compressed(text, file, read_as, budget, query, keep or (), invocation)
     kept = _kept_by_kind(text, made)
     if explain_it:
@@ -101,17 +101,17 @@ def compress(
     return Result({**_data(made, out), "kept": kept}, body)
 
 
-def _as_shown(text: str, budget: int, reporter: Reporter) -> str:
+def _as_printed(text: str, budget_tokens: int, reporter: Reporter) -> str:
     """
     Return a document that is over the budget as stdout gets it, so that the result is within it there:
     with line feeds at the ends of lines, and with its control characters written out.
     """
-    shown = visible(text)
-    if shown == text or count_tokens(shown) <= budget:
+    printed = visible(text)
+    if printed == text or count_tokens(printed) <= budget_tokens:
         return text
-    if shown != text.replace("\r\n", "\n"):
+    if printed != text.replace("\r\n", "\n"):
         reporter.warn("control characters are written out here; --raw gives the bytes")
-    return shown
+    return printed
 
 
 def _read_type(given: str | None, path: str, text: str) -> tuple[ContentType, Format]:

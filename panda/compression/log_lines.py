@@ -73,11 +73,11 @@ class _Reader:
                 message_count += 1
         return self.pieces
 
-    def _templates(self, entries: Sequence[Sequence[tuple[int, int]]]) -> Sequence[str]:
+    def _templates(self, log_entries: Sequence[Sequence[tuple[int, int]]]) -> Sequence[str]:
         """Return what each entry says but for its values, by which entries are alike; few totals are not."""
-        templates = [self._template(entry) for entry in entries]
+        templates = [self._template(entry) for entry in log_entries]
         counts = Counter(templates)
-        for number, entry in enumerate(entries):
+        for number, entry in enumerate(log_entries):
             text = self.source[slice(*entry[0])]
             if counts[templates[number]] <= _MOST_TOTALS and _TOTAL.search(text):
                 templates[number] = _STAMP.sub("", text)

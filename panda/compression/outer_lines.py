@@ -114,11 +114,11 @@ def _indentation(text: str) -> float:
     return float(len(expanded) - len(expanded.lstrip()))
 
 
-def _is_title(source: str, starts: Sequence[int], line: int) -> bool:
+def _is_title(source: str, starts: Sequence[int], number: int) -> bool:
     """Return whether a line stands alone, is short and does not end as a sentence does."""
-    text = source[starts[line] : starts[line + 1]].strip()
-    before = source[starts[line - 1] : starts[line]].strip() if line else ""
-    after = source[starts[line + 1] : starts[line + 2]].strip() if line + 2 < len(starts) else ""
+    text = source[starts[number] : starts[number + 1]].strip()
+    before = source[starts[number - 1] : starts[number]].strip() if number else ""
+    after = source[starts[number + 1] : starts[number + 2]].strip() if number + 2 < len(starts) else ""
     if before or after or len(text) > _TITLE_CHARS:
         return False
     if text.endswith("?"):

@@ -98,10 +98,14 @@ def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
     return full
 
 
-def gap_mark(pieces: Sequence[Piece], *, is_counting: bool = True, lines: int = 0) -> str:
+def gap_mark(pieces: Sequence[Piece], *, is_counting: bool = True, line_count: int = 0) -> str:
     """
-    Return the mark for a stretch that is left out, with how many rows, lines, … and errors it has. *lines* is
-    how many lines of the document its pieces have that are no row or error; 0 to count those of the pieces.
+    Return the mark for a stretch that is left out, with how many rows, lines, … and errors it has.
+
+    Args:
+        pieces: The stretch.
+        is_counting: Whether it tells how many.
+        line_count: Lines of the document that are no row or error; 0 to count those of the pieces.
 
     >>> row = Piece(0, 1, "row", "a", 1, 1, noun="row")
     >>> gap_mark([row]), gap_mark([row], is_counting=False)
@@ -114,7 +118,7 @@ def gap_mark(pieces: Sequence[Piece], *, is_counting: bool = True, lines: int = 
     for piece in units.values():
         total[piece.noun] += 1 + (piece.text.count("\n") if piece.noun == "line" else 0)
     if "line" in total:
-        total["line"] = lines or total["line"]
+        total["line"] = line_count or total["line"]
     counts = sorted(total.items(), key=lambda pair: pair[0] == "error")
     return f"[… {', '.join(count_noun(count, noun) for noun, count in counts)}]"
 
@@ -156,21 +160,21 @@ class TextOutline:
         for piece in beside:
             lines.discard(bisect_right(self._line_starts, piece.start) - 1)
             lines.discard(bisect_right(self._line_starts, max(piece.start, piece.end - 1)) - 1)
-        return gap_mark(stretch, lines=len(lines & self._written_lines))
+        return gap_mark(stretch, line_count=len(lines & self._written_lines))
 
     @cached_property
     def _line_starts(self) -> Sequence[int]:
-        """Where each line of the document begins."""
+        """Return where each line of the document begins."""
         return list(accumulate((len(text) + 1 for text in self.source.split("\n")), initial=0))
 
     @cached_property
     def _written_lines(self) -> Set[int]:
-        """The numbers of the lines that are not blank."""
+        """Return the numbers of the lines that are not blank."""
         return {number for number, text in enumerate(self.source.split("\n")) if text.strip()}
 
     @cached_property
     def _repeats(self) -> Mapping[int, Sequence[int]]:
-        """The pieces that another one stands for, by that one."""
+        """Return the pieces that another one stands for, by that one."""
         repeats: dict[int, list[int]] = defaultdict(list)
         for i, piece in enumerate(self.pieces):
             if piece.counted_by >= 0 and piece.kind != "count":

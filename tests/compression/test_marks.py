@@ -35,15 +35,15 @@ def panda(tmp_path: Path) -> Panda:
 
 
 def test_a_mark_counts_every_line_but_blank_ones(panda: Panda) -> None:
-    """A stretch of sentences and code is told by all its lines, not by those of the code alone."""
+    """A stretch of sentences and code is counted by all its lines, not by those of the code alone."""
     panda.write("README.md", README)
     words = ("compress", "README.md", "--keep", "boils", "--budget")
     text = panda.json(*words, "26")["text"]
     counts = [int(match[1]) for match in MARK.finditer(text)]
-    shown = [line for line in text.split("\n") if line.strip() and not MARK.search(line)]
+    standing_lines = [line for line in text.split("\n") if line.strip() and not MARK.search(line)]
     written = [line for line in README.split("\n") if line.strip()]
     assert counts != []
-    assert sum(counts) == len(written) - len(shown)
+    assert sum(counts) == len(written) - len(standing_lines)
 
 
 def test_what_stands_is_not_counted_as_left_out(panda: Panda) -> None:
@@ -51,9 +51,9 @@ def test_what_stands_is_not_counted_as_left_out(panda: Panda) -> None:
     panda.write("mail.log", LOG)
     words = ("compress", "mail.log", "--keep", "sent (0|7|8|9|21) bytes", "--budget")
     text = panda.json(*words, "125")["text"]
-    told = re.search(r"\[… (\d+) more like it", text)
-    assert told is not None
-    assert int(told[1]) + len(re.findall(r"INFO sent \d+ bytes", text)) == 30
+    mark = re.search(r"\[… (\d+) more like it", text)
+    assert mark is not None
+    assert int(mark[1]) + len(re.findall(r"INFO sent \d+ bytes", text)) == 30
 
 
 @pytest.mark.parametrize("line_end", ["\r\n", "\r", "\r\r\n"])
