@@ -96,7 +96,8 @@ def quarter(panda: Panda, path: Path) -> tuple[str, str]:
             [
                 "Export to PDF cuts off",
                 "LayoutError: table of 10 columns",
-                "Confirmed, the totals are back",
+                "Status: resolved",
+                "Decision: we wait for the fonts",
             ],
             ["Kind regards", "Which paper size"],
         ),
