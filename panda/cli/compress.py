@@ -22,6 +22,7 @@ from panda.compression.fit import (
 from panda.compression.order import PRICE, URL, Closeness
 from panda.compression.pieces import CONTENT_TYPES, ContentType
 from panda.compression.plans import FORMATS, Format, detect_format
+from panda.documents.text import visible
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
@@ -84,6 +85,8 @@ def compress(
     """
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
     read_as = _read_type(content_type, "" if file == "-" else Path(file).resolve().as_posix(), text)
+    if out is None and not raw and not invocation.as_json:
+        text = _as_printed(text, budget, invocation.reporter)
     made = _compressed(text, file, read_as, budget, query, keep or (), invocation)
     kept = _kept_by_kind(text, made)
     if explain_it:
@@ -96,6 +99,19 @@ def compress(
     is_markdown = read_as[0] != "page_doc" and read_as[1] in ("text", "messages", "html")
     body = "" if out is not None else Document(made.text.encode("utf-8"), markdown=is_markdown, raw=raw)
     return Result({**_data(made, out), "kept": kept}, body)
+
+
+def _as_printed(text: str, budget_tokens: int, reporter: Reporter) -> str:
+    """
+    Return a document that is over the budget as stdout gets it, so that the result is within it there:
+    with line feeds at the ends of lines, and with its control characters written out.
+    """
+    printed = visible(text)
+    if printed == text or count_tokens(printed) <= budget_tokens:
+        return text
+    if printed != text.replace("\r\n", "\n"):
+        reporter.warn("control characters are written out here; --raw gives the bytes")
+    return printed
 
 
 def _read_type(given: str | None, path: str, text: str) -> tuple[ContentType, Format]:

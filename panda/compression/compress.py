@@ -37,7 +37,7 @@ _Size = Callable[[Set[int], Sequence[Item]], int]
 """Gives the tokens of what is kept with some items more."""
 _PROSE: frozenset[Format] = frozenset(("text", "output", "messages", "html"))
 """Formats of sentences, any of which may tell of an error; they are compared by meaning, too."""
-_VERSION = 9
+_VERSION = 11
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 

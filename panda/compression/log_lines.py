@@ -23,6 +23,8 @@ _TOTAL = lazy_pattern(
 )
 _RULE = lazy_pattern(r"\W*$")
 _LAST_LINES = 3
+_MOST_TOTALS = 6
+"""Lines with totals that differ in numbers alone are told apart, if there are no more of them."""
 _LATER_PART = 0.6
 """What a later part of a long line costs more."""
 
@@ -49,12 +51,12 @@ class _Reader:
 
     def read(self) -> list[Piece]:
         entries = list(_entries(self.source))
+        templates = self._templates(entries)
         alike: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for entry in entries:
-            alike[self._template(entry)].append(entry[0])
+        for entry, template in zip(entries, templates, strict=True):
+            alike[template].append(entry[0])
         message_count = 0
-        for number, entry in enumerate(entries):
-            template = self._template(entry)
+        for number, (entry, template) in enumerate(zip(entries, templates, strict=True)):
             is_first = template not in self.firsts
             near_end = len(entries) - number
             top = len(self.pieces)
@@ -70,6 +72,16 @@ class _Reader:
                 self.firsts[template] = top
                 message_count += 1
         return self.pieces
+
+    def _templates(self, log_entries: Sequence[Sequence[tuple[int, int]]]) -> Sequence[str]:
+        """Return what each entry says but for its values, by which entries are alike; few totals are not."""
+        templates = [self._template(entry) for entry in log_entries]
+        counts = Counter(templates)
+        for number, entry in enumerate(log_entries):
+            text = self.source[slice(*entry[0])]
+            if counts[templates[number]] <= _MOST_TOTALS and _TOTAL.search(text):
+                templates[number] = _STAMP.sub("", text)
+        return templates
 
     def _template(self, entry_lines: Sequence[tuple[int, int]]) -> str:
         first = self.source[slice(*entry_lines[0])]
@@ -96,10 +108,10 @@ class _Reader:
         is_error = level if level is not None else ERROR_LINE.search(texts[0]) is not None
         is_total = level is not True and any(map(_TOTAL.search, texts[:1])) and len(alike) < 3
         cost = 0.9 + 0.2 * math.log2(1 + message_count)
-        if is_error:
-            cost = 0.1
-        elif is_total:
+        if is_total:
             cost = 0.0
+        elif is_error:
+            cost = 0.1
         elif _WARNING.search(texts[0]):
             cost = 0.5 + 0.1 * math.log2(1 + message_count)
         elif number < 2 or near_end <= _LAST_LINES:
@@ -151,6 +163,7 @@ class _Reader:
         end = self.pieces[at - 1].end
         piece = Piece(end, end, "count", text, line=self.pieces[owner].line, unit=self.pieces[at - 1].unit)
         piece.heads = [at - 1]
+        piece.counted_by = owner
         piece.cost = self.pieces[at - 1].cost
         self.pieces.append(piece)
         self.pieces[at - 1].heads = [*self.pieces[at - 1].heads, at]

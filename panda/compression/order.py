@@ -26,6 +26,7 @@ _ERROR_CHARS = 1_200
 _BOILERPLATE = phrases("page_text.txt", "boilerplate")
 _CONTENTS_LINE = lazy_pattern(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*\Z")
 _BOILERPLATE_CHARS = 90
+_TIME_STAMP = lazy_pattern(r"\A[\[(]?(?:\d{4}-\d\d-\d\d[T ]?)?\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?[\])]?\s+")
 _NGRAM = 3
 _SOURCE_TERMS = 3
 """A sentence with fewer words beside its address says only where something was read."""
@@ -122,6 +123,8 @@ def mark_errors(pieces: Sequence[Piece], source: str, *, is_told: bool) -> None:
         if piece.kind not in ("sentence", "row", "code"):
             continue
         text = piece.text.strip().lstrip("-*>|` ")
+        if is_told:
+            text = _TIME_STAMP.sub("", text)
         is_shown = not is_told and (piece.kind == "code" or source[piece.start].isspace())
         if is_shown or len(text) > _ERROR_CHARS or not (ERROR_LINE.match(text) or HTTP_ERROR.search(text)):
             continue

@@ -1,10 +1,12 @@
 """A document as pieces that are kept or dropped, and the text that the kept ones make."""
 
 import re
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Literal, get_args
 
 from panda.documents.markdown import split_cells
@@ -52,6 +54,7 @@ _BREAK = lazy_pattern(
 )
 _CLAUSE_END = lazy_pattern(r"[,;:)—–、，；：。|]")
 _BESIDE_VALUE = lazy_pattern(r"[\d$€£¥₽₹%#]")
+_MORE = lazy_pattern(r"\d+ more")
 _DAY_END = lazy_pattern(r"(?<![\d.,])\d{1,2}\.\Z")
 _MONTH = lazy_pattern(r"[^\W\d_]{3,10}\.? (?:19|20)\d\d(?!\d)")
 
@@ -95,9 +98,14 @@ def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
     return full
 
 
-def gap_mark(pieces: Sequence[Piece], *, is_counting: bool = True) -> str:
+def gap_mark(pieces: Sequence[Piece], *, is_counting: bool = True, line_count: int = 0) -> str:
     """
     Return the mark for a stretch that is left out, with how many rows, lines, … and errors it has.
+
+    Args:
+        pieces: The stretch.
+        is_counting: Whether it tells how many.
+        line_count: Lines of the document that are no row or error; 0 to count those of the pieces.
 
     >>> row = Piece(0, 1, "row", "a", 1, 1, noun="row")
     >>> gap_mark([row]), gap_mark([row], is_counting=False)
@@ -109,6 +117,8 @@ def gap_mark(pieces: Sequence[Piece], *, is_counting: bool = True) -> str:
     total = Counter[str]()
     for piece in units.values():
         total[piece.noun] += 1 + (piece.text.count("\n") if piece.noun == "line" else 0)
+    if "line" in total:
+        total["line"] = line_count or total["line"]
     counts = sorted(total.items(), key=lambda pair: pair[0] == "error")
     return f"[… {', '.join(count_noun(count, noun) for noun, count in counts)}]"
 
@@ -132,10 +142,53 @@ class TextOutline:
         """Return whether a stretch between pieces can stand as it is where its mark would take as much."""
         stretch = self.pieces[gap_range.start : gap_range.stop]
         text = one_line(self.source[stretch[0].start : stretch[-1].end])
-        if len(text) > len(gap_mark(stretch, is_counting=self.is_counting)):
+        if len(text) > len(self._mark(stretch)):
             return False
         is_whole = all(at in shown_pieces or at in gap_range for piece in stretch for at in piece.heads)
         return is_whole and all(piece.kind != "count" and piece.counted_by < 0 for piece in stretch)
+
+    def _mark(self, stretch: Sequence[Piece], beside: Sequence[Piece] = ()) -> str:
+        """Return the mark for pieces left out; lines that are blank or stand *beside* do not count."""
+        if not self.is_counting or all(piece.noun != "line" for piece in stretch):
+            return gap_mark(stretch, is_counting=self.is_counting)
+        lines: set[int] = set()
+        for piece in stretch:
+            if piece.noun in ("", "line"):
+                first = bisect_right(self._line_starts, piece.start) - 1
+                last = bisect_right(self._line_starts, max(piece.start, piece.end - 1)) - 1
+                lines.update(range(first, last + 1))
+        for piece in beside:
+            lines.discard(bisect_right(self._line_starts, piece.start) - 1)
+            lines.discard(bisect_right(self._line_starts, max(piece.start, piece.end - 1)) - 1)
+        return gap_mark(stretch, line_count=len(lines & self._written_lines))
+
+    @cached_property
+    def _line_starts(self) -> Sequence[int]:
+        """Return where each line of the document begins."""
+        return list(accumulate((len(text) + 1 for text in self.source.split("\n")), initial=0))
+
+    @cached_property
+    def _written_lines(self) -> Set[int]:
+        """Return the numbers of the lines that are not blank."""
+        return {number for number, text in enumerate(self.source.split("\n")) if text.strip()}
+
+    @cached_property
+    def _repeats(self) -> Mapping[int, Sequence[int]]:
+        """Return the pieces that another one stands for, by that one."""
+        repeats: dict[int, list[int]] = defaultdict(list)
+        for i, piece in enumerate(self.pieces):
+            if piece.counted_by >= 0 and piece.kind != "count":
+                repeats[piece.counted_by].append(i)
+        return repeats
+
+    def _count_text(self, counter: Piece, shown_pieces: Set[int]) -> str:
+        """Return what is told of repeats, less those that stand; empty where all of them do."""
+        if counter.counted_by < 0:
+            return counter.text
+        repeats = self._repeats.get(counter.counted_by, ())
+        shown_lines = {self.pieces[i].line for i in repeats if i in shown_pieces}
+        gone = len({self.pieces[i].line for i in repeats} - shown_lines)
+        return _MORE.sub(f"{gone} more", counter.text, count=1) if gone else ""
 
     def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
         """The document with only these pieces and the heads they need, a mark for each stretch left out."""
@@ -148,7 +201,7 @@ class TextOutline:
             if i <= last:  # its stretch is worded anew
                 continue
             if i < len(pieces) and pieces[i].kind == "count":
-                parts.append(pieces[i].text)
+                parts.append(self._count_text(pieces[i], full))
                 last = i
                 continue
             left_out = [piece for piece in pieces[last + 1 : i] if piece.kind != "count"]
@@ -180,11 +233,12 @@ class TextOutline:
         right = _short_space(self.source[dropped[-1].end : start])
         if not uncounted:
             return right if is_end or last < 0 else (left if "\n" in left else right)
-        mark = gap_mark(uncounted, is_counting=self.is_counting)
+        after = None if is_end else self.pieces[behind]
+        beside = [piece for piece in (after, self.pieces[last] if last >= 0 else None) if piece is not None]
+        mark = self._mark(uncounted, beside)
         if last < 0:
             return mark + right
         before = self.pieces[last]
-        after = None if is_end else self.pieces[behind]
         left = left if "\n" in left else " "
         if not is_end and "\n" not in right:
             right = " "

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from panda.compression.outcomes import weigh_outcomes
+from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
     TITLE_TIER,
     Kind,
@@ -25,6 +27,11 @@ _LABEL = lazy_pattern(r"\s*(?:[-*+•]{1,3}|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
 _SPEAKER = lazy_pattern(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
+TURN_LINE = lazy_pattern(
+    r"(?:\*\*)?[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
+    r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)\Z"
+)
+"""Says who wrote what stands below, and when."""
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
@@ -89,9 +96,13 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     '# Laptops\n\nTwo found. […]\n- TUF A15\n'
     """
     pieces = _ProseReader(source, lines_alone).run()
+    if is_counting:  # the lines of context.md are claims of their own
+        bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
     _weigh_notices(pieces)
     _mark_title(pieces, _weigh_fields(source, pieces))
+    if is_counting:
+        weigh_outcomes(source, pieces)
     return TextOutline(source, tuple(pieces), is_counting)
 
 
@@ -434,6 +445,8 @@ class _ProseReader:
     def _begins_part(self, i: int, width: int) -> bool:
         text, before = self._text(i), self._text(i - 1)
         if self.lines_alone or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
+            return True
+        if TURN_LINE.match(before.strip()):
             return True
         if not before[:1].isspace() and text[:1] in " \t" and not before.rstrip().endswith((".", ":")):
             return False  # it says what the line above it names

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from panda.compression.outer_lines import find_outer_lines
 from panda.compression.pieces import TITLE_TIER, Piece, TextOutline, chunk_spans
 from panda.language.patterns import lazy_pattern
 from panda.language.words import phrases
@@ -95,7 +96,21 @@ def _outline(source: str, lines: Sequence[str], spans: Sequence[_Span]) -> TextO
             if pieces[at].unit != pieces[span.index].unit:
                 break
             pieces[at].heads = [head.index for head in span.outer]
+    _bind_lines(lines, spans, pieces)
     return TextOutline(source, tuple(pieces))
+
+
+def _bind_lines(lines: Sequence[str], spans: Sequence[_Span], pieces: Sequence[Piece]) -> None:
+    """Let each line stand only with the lines that it is indented below."""
+    span_of = {line: span for span in spans for line in range(span.first, span.end)}
+    outer_lines = find_outer_lines(lines)
+    for span in spans:
+        unit = pieces[span.index].unit
+        outer = [span_of[line].index for line in outer_lines[span.first] if line in span_of]
+        at = span.index
+        while at < len(pieces) and pieces[at].unit == unit:
+            pieces[at].heads = [*pieces[at].heads, *(head for head in outer if head not in pieces[at].heads)]
+            at += 1
 
 
 class _PythonReader:

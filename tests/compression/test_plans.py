@@ -35,7 +35,8 @@ def quarter(panda: Panda, path: Path) -> tuple[str, str]:
             "log",
             [
                 "KeyError: 'CHF'",
-                "refused by gateway: card expired [… 3 more like it, last 08:59:29]",
+                "refused by gateway: card expired",
+                "WHERE user_id = 199 [… 2 more like it, last 09:13:33]",
                 "cannot send receipt: connection to smtp.example:25 timed out after 30 s",
                 "served 150 requests, 6 errors, uptime 1 h 22 min",
             ],
@@ -95,7 +96,8 @@ def quarter(panda: Panda, path: Path) -> tuple[str, str]:
             [
                 "Export to PDF cuts off",
                 "LayoutError: table of 10 columns",
-                "Confirmed, the totals are back",
+                "Status: resolved",
+                "Decision: we wait for the fonts",
             ],
             ["Kind regards", "Which paper size"],
         ),
