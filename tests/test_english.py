@@ -38,6 +38,8 @@ FORMATS = {
     "compression/fit.py:_MARKS": "lines of our documents",
     "compression/errors_told.py:ERROR_LINE": "what programs print",
     "compression/log_lines.py:_TOTAL": "what programs print",
+    "compression/outer_lines.py:_BRACKETS_ALONE": "programming languages",
+    "compression/outer_lines.py:_LATER_BRANCH": "programming languages",
     "compression/plans.py:_CODE_LINE": "programming languages",
     "compression/plans.py:_LOG_LINE": "what programs print",
     "compression/prose.py:_IMPORT": "programming languages",

@@ -90,7 +90,7 @@ def test_a_pronoun_means_what_the_last_turn_was_about(tmp_path: Path) -> None:
 
 
 def test_a_pronoun_of_the_message_itself_means_nothing_else(tmp_path: Path) -> None:
-    """What a message names itself is looked for as it stands, whatever was spoken of before."""
+    """A message that names its thing is looked for as it stands, whatever was spoken of before."""
     notes = {
         "guests.md": "# Guests\n\n- Rollo: owner Mrs Haddad, kennel B2\n- Bess: owner Mr Quist, kennel A1\n"
     }
