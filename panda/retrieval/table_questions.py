@@ -101,10 +101,8 @@ class Question:
     @cached_property
     def calendar_words(self) -> frozenset[str]:
         """Return the terms of the words by which it names months and weekdays."""
-        named = (
-            word for word in self.words if word in CALENDAR_WORDS and calendar_terms(word) <= self.calendar
-        )
-        return frozenset(term for word in named if calendar_terms(word) for term in split_terms(word))
+        named = (word for word in self.words if word in CALENDAR_WORDS and calendar_terms(word))
+        return frozenset(term for word in named for term in split_terms(word))
 
     def names_column(self, column: str) -> bool:
         """Return whether it has a word of the head of a column, or the whole of it ("in", "out")."""
