@@ -454,13 +454,19 @@ def _add(
     values = [row.values[column_key] for row in held]
     if len(values) < 2 or not values[0].adds:
         return None
-    total = sum((value.size for value in values), Fraction(0))
-    terms = " + ".join(value.written for value in values)
+    return _total(operation, table, held, values)
+
+
+def _total(
+    operation: Operation, table: NoteTable, table_rows: Sequence[NoteRow], alike: Sequence[CellValue]
+) -> TableAnswer:
+    """Return the sum or the mean of values of some rows."""
+    total = sum((value.size for value in alike), Fraction(0))
+    expression = " + ".join(value.written for value in alike)
     if operation == "mean":
-        return TableAnswer(
-            operation, table, tuple(held), _write(total / len(held), values), f"({terms}) / {len(held)}"
-        )
-    return TableAnswer(operation, table, tuple(held), _write(total, values), terms)
+        total /= len(alike)
+        expression = f"({expression}) / {len(alike)}"
+    return TableAnswer(operation, table, tuple(table_rows), _write(total, alike), expression)
 
 
 def _over_time(question: Question, table: NoteTable, table_rows: Sequence[NoteRow]) -> TableAnswer | None:
@@ -483,13 +489,7 @@ def _over_time(question: Question, table: NoteTable, table_rows: Sequence[NoteRo
         return _extreme(question.operation, table, totals)
     if len(values) < 2:
         return None
-    total = sum((value.size for value in values), Fraction(0))
-    expression = " + ".join(value.written for value in values)
-    rows = tuple(row for row, _ in totals)
-    if question.operation == "sum":
-        return TableAnswer("sum", table, rows, _write(total, values), expression)
-    mean = _write(total / len(values), values)
-    return TableAnswer("mean", table, rows, mean, f"({expression}) / {len(values)}")
+    return _total(question.operation, table, [row for row, _ in totals], values)
 
 
 def _compare(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
