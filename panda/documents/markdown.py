@@ -128,7 +128,7 @@ def _item(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
         return False
     at = start + 1
     while not silent and at < end and not state.isEmpty(at) and not _begins_block(state, at):
-        if not (state.tShift[at] or _goes_on(_line(state, at - 1), _line(state, at))):
+        if not (state.tShift[at] or _goes_on(_line(state, at - 1), _line(state, at), room_chars=0)):
             break
         at += 1
     return silent or _push(state, "item", start, at)
@@ -320,26 +320,32 @@ def _runs(held: Sequence[str], first: int) -> list[tuple[int, str]]:
     is_wrapped = len(lines) > 2 and width >= _WRAP_CHARS and all(full)
     runs: list[tuple[int, list[str]]] = []
     tail = ""
+    room_chars = 0
     for number, line in zip(numbers, lines, strict=True):
-        if runs and (is_wrapped or _goes_on(tail, line)):
+        if runs and (is_wrapped or _goes_on(tail, line, room_chars=room_chars)):
             runs[-1][1].append(line)
             tail = f"{tail[-_WHOLE_CHARS:]} {line}"
         else:
             runs.append((number, [line]))
             tail = line
+        room_chars = width - len(line)
     return [(number, one_line(" ".join(run))) for number, run in runs]
 
 
-def _goes_on(line: str, following: str) -> bool:
-    """Whether a sentence of one line goes on in the next."""
+def _goes_on(line: str, following: str, *, room_chars: int) -> bool:
+    """Return whether a sentence of one line goes on in the next; the line has room for so many characters."""
     line, following = line.strip(), following.lstrip()
     if not line or line.endswith(_CLOSED):
         return False
     before = line.rsplit(maxsplit=1)
     if line.endswith(",") or (len(before) > 1 and before[1].lower() in FUNCTION_WORDS):
         return True
-    is_word = following[:1].islower() and following.split()[0].rstrip(".,;:!?)").isalpha()
-    return is_word and (len(line) >= _UNFINISHED_CHARS or len(split_sentences(line)) > 1)
+    word = following.split()[0].rstrip(".,;:!?)")
+    if not (word.isalpha() and word[0].islower()):
+        return False
+    if word not in FUNCTION_WORDS and len(word) < room_chars:
+        return False
+    return len(line) >= _UNFINISHED_CHARS or len(split_sentences(line)) > 1
 
 
 def split_cells(row: str) -> list[str]:
