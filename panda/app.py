@@ -17,10 +17,10 @@ from panda.forget import Forgetting
 from panda.index.index import Index
 from panda.index.tables import in_ranges
 from panda.index.vectors import VectorStore
-from panda.language.reading import Reading
 from panda.memory.files import Bound, Projection
 from panda.memory.memory import take_in_edits
 from panda.memory.reader import Moment, NodeReader
+from panda.messages.reading import Reading
 from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
 from panda.models.models_file import OFFLINE

@@ -28,13 +28,13 @@ from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
-from panda.language.forgetting import rest_of_statement
 from panda.language.patterns import lazy_pattern
-from panda.language.statements import clause_texts
 from panda.language.words import is_ordinary
 from panda.memory.fact import id_of
 from panda.memory.files import Projection
 from panda.memory.things import FORGOTTEN, ToldThing, find_told_things, removed_spans, value_texts
+from panda.messages.clauses import clause_texts
+from panda.messages.forget_requests import rest_of_statement
 from panda.session.file import rebuild_session, saved_turns, write_session
 from panda.store import files
 from panda.store import layout as names

@@ -1,4 +1,4 @@
-"""English is known in one room: panda/language. Elsewhere stand formats, and phase 0 reads the query."""
+"""English is known in panda/language and panda/messages; elsewhere stand formats. Phase 0 reads the query."""
 
 import ast
 import re
@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "panda"
-FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "language"]
+ENGLISH = ("language", "messages")
+"""The packages that know English."""
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name not in ENGLISH]
 
 
 def read_words(name: str, group: str | None = None) -> set[str]:
-    """Return the words of a file of panda/language, or of one of its groups."""
-    text = (PACKAGE / "language" / name).read_text(encoding="utf-8")
+    """Return the words of a file of these packages, or of one of its groups."""
+    (file,) = (PACKAGE / folder / name for folder in ENGLISH if (PACKAGE / folder / name).exists())
+    text = file.read_text(encoding="utf-8")
     if group is not None:
         paragraphs = re.findall(rf"(?m)^{group}: (.*(?:\n +.*)*)", text)
         text = paragraphs[0]
@@ -74,8 +77,8 @@ FORMATS = {
     "web/extraction.py:_REVIEW_HINTS": "classes of HTML",
 }
 """Patterns and collections, by file and name, that know no English, with what they know."""
-WISHES = ("dates", "reading", "wording")
-"""Modules of panda/language that read what a query wants."""
+WISHES = ("panda.language.dates", "panda.messages.reading", "panda.messages.wording")
+"""Modules that read what a query wants."""
 NOT_OF_QUERIES = {
     "turn.py:plain_recap": "a query that was not read yet",
     "reflection.py:content_stems": "whether a query has a word that can be looked up",
@@ -139,7 +142,7 @@ def english_in_collection(node: ast.expr) -> set[str]:
 
 
 def test_no_pattern_knows_english() -> None:
-    """Outside of panda/language no regular expression holds a word of everyday English."""
+    """Outside of these packages no regular expression holds a word of everyday English."""
     found = {
         name: words
         for path in FILES
@@ -150,7 +153,7 @@ def test_no_pattern_knows_english() -> None:
 
 
 def test_no_collection_lists_english() -> None:
-    """Outside of panda/language nothing lists words of everyday English."""
+    """Outside of these packages nothing lists words of everyday English."""
     found = {
         name: words
         for path in FILES
@@ -168,14 +171,13 @@ def test_formats_are_there() -> None:
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "phases").glob("*.py")), ids=lambda path: path.name)
 def test_only_phase_0_reads_wishes(path: Path) -> None:
-    """What a query wants is read in phase 0: no later phase asks panda/language for it again."""
+    """What a query wants is read in phase 0: no later phase reads it again."""
     if path.name == "query_analyzer.py":
         return
     taken = {
         f"{path.name}:{alias.name}"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("panda.language.")
-        if (node.module or "").rpartition(".")[2] in WISHES
+        if isinstance(node, ast.ImportFrom) and node.module in WISHES
         for alias in node.names
         if alias.name.islower()
     }

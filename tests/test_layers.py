@@ -35,6 +35,7 @@ TIERS = (
     {"panda.models", "panda.index"},
     {"panda.store", "panda.web"},
     {"panda.documents"},
+    {"panda.messages"},
     {"panda.language"},
     {"panda.isolation", "panda.extensible_table"},
     {"panda.addon_registry"},

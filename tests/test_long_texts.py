@@ -25,15 +25,16 @@ import yaml
 
 import panda.documents
 import panda.language
+import panda.messages
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text
 from panda.documents.evidence import Figure
 from panda.documents.markdown import KnowledgeSection, TextUnit, group_by_headings, split_units
 from panda.errors import Problem
 from panda.language.claims import Amount, Claim, Found, scan
-from panda.language.reading import Clause
-from panda.language.statements import Moods, clause_texts
 from panda.language.text import plain_text
-from panda.language.things import Mention, Thing
+from panda.messages.clauses import Moods, clause_texts
+from panda.messages.mentions import Mention, Thing
+from panda.messages.reading import Clause
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 CHARS = 100_000
@@ -92,11 +93,11 @@ NOT_TEXTS = {
     "numbers.size_of": "a unit of ours",
     "pdf.read_pdf": "a PDF",
     "reading.overall_mood": "clauses with moods",
-    "statements.best_mood": "probabilities",
+    "clauses.best_mood": "probabilities",
     "yaml_text.yaml_fault": "a fault of the YAML parser",
 }
 """What takes no text of a user, with what it takes."""
-GIVEN = {"text.count_kind": {"kind": "name"}, "things.amount": {"kind": "weight"}}
+GIVEN = {"text.count_kind": {"kind": "name"}, "mentions.amount": {"kind": "weight"}}
 """Parameters that are names of ours."""
 _FRONT = FrontMatter("panda/context/1", 1, "default", "default", "chat", datetime(2026, 1, 4, tzinfo=UTC))
 _NUMBER = Found(Claim("5", "number", "5"), 0, 1, amount=Amount(Fraction(5), "5"))
@@ -146,7 +147,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
 
 
 def _functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for package in (panda.language, panda.documents):
+    for package in (panda.language, panda.messages, panda.documents):
         for info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{info.name}")
             for name, value in vars(module).items():

@@ -12,10 +12,10 @@ from panda.documents.progress import progress
 from panda.documents.records import Whole
 from panda.evals.cases import KINDS, Case
 from panda.language.dates import find_periods
-from panda.language.reading import Mood, find_limits, overall_mood
-from panda.language.statements import typed_sentences
 from panda.language.text import is_question
-from panda.language.things import Thing, find_exclusions, find_mentions
+from panda.messages.clauses import typed_sentences
+from panda.messages.mentions import Thing, find_exclusions, find_mentions
+from panda.messages.reading import Mood, find_limits, overall_mood
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply

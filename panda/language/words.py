@@ -46,8 +46,13 @@ def phrases(file: str, group: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!{spaced}){alternatives(file, group)}(?!{spaced})", re.IGNORECASE)
 
 
+_FOLDERS = (files("panda.language"), files("panda.messages"))
+"""Where word lists stand: those of verification, and those of what only messages say."""
+
+
 def _read(file: str) -> str:
-    return files("panda.language").joinpath(file).read_text(encoding="utf-8")
+    lists = (folder.joinpath(file) for folder in _FOLDERS)
+    return next(words for words in lists if words.is_file()).read_text(encoding="utf-8")
 
 
 _MARKS = (

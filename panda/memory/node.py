@@ -14,9 +14,9 @@ from panda.documents.memory_file import is_statement, render_value
 from panda.documents.text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
 from panda.language.numbers import states_price
-from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
+from panda.messages.wording import plain_mood
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import Line, Research
 from panda.store.visits import TurnRecord, Visit

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from panda.documents.memory_file import is_statement
-from panda.language.forgetting import clause_spans, denied_terms, forget_terms, refers_back
-from panda.language.statements import says_otherwise
+from panda.messages.clauses import says_otherwise
+from panda.messages.forget_requests import clause_spans, denied_terms, forget_terms, refers_back
 from panda.store.fact import Assertion, Subject
 
 FORGOTTEN = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.language.wording import content_stems
+from panda.messages.wording import content_stems
 from panda.offline.offline_models import OfflineModels
 from panda.steps.inputs import ReflectionInputs
 from panda.steps.request import Request

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import msgspec
 
-from panda.language.forgetting import find_forget_request
-from panda.language.reading import Agreement, Mood, Reading
-from panda.language.statements import clause_texts, says_otherwise
+from panda.messages.clauses import clause_texts, says_otherwise
+from panda.messages.forget_requests import find_forget_request
+from panda.messages.reading import Agreement, Mood, Reading
 from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best
 from panda.session.message import MessageSignals, UserMessage, interpret, referred_turns

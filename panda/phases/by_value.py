@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from panda.language.ranks import compares, judges, rows_meant
-from panda.language.things import within
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
+from panda.messages.comparisons import compares, judges, rows_meant
+from panda.messages.mentions import within
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.evidence import score_of
 from panda.phases.from_session import lists_of, name_of

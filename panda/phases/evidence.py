@@ -20,13 +20,13 @@ from panda.documents.text import one_line
 from panda.documents.times import with_last_seen, without_last_seen
 from panda.language.dates import find_days
 from panda.language.patterns import lazy_pattern
-from panda.language.reading import Reading
 from panda.language.words import split_terms, split_words
 from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.confidence import claim_type
 from panda.memory.gathered import CONSTRAINTS, freshness, has_faded, line_heading, numbered_text
 from panda.memory.node import Node, is_statement_id, wanted_list
 from panda.memory.reader import NodeLoader, find_node
+from panda.messages.reading import Reading
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn

@@ -8,7 +8,10 @@ from msgspec.structs import replace
 from panda.documents.context import Phase
 from panda.documents.text import escape_marks, one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
-from panda.language.lists import (
+from panda.memory.budget import is_usable
+from panda.memory.node import Node
+from panda.memory.reader import NodeReader, find_node
+from panda.messages.list_items import (
     asks_what_fits,
     label_of,
     names_only,
@@ -19,10 +22,7 @@ from panda.language.lists import (
     terms_of,
     words_to_show,
 )
-from panda.language.reading import asked_step
-from panda.memory.budget import is_usable
-from panda.memory.node import Node
-from panda.memory.reader import NodeReader, find_node
+from panda.messages.reading import asked_step
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.evidence import gathered_lines
 from panda.phases.turn import Turn

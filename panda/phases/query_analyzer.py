@@ -11,7 +11,13 @@ from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.records import encode
 from panda.documents.text import shorten
 from panda.errors import HaltError
-from panda.language.forgetting import (
+from panda.language.text import is_question
+from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
+from panda.memory.reader import NodeReader, find_node
+from panda.messages.clauses import (
+    is_talk,
+)
+from panda.messages.forget_requests import (
     ForgetRequest,
     declines_forgetting,
     declines_storing,
@@ -20,20 +26,14 @@ from panda.language.forgetting import (
     may_wish_to_forget,
     own_sentences,
 )
-from panda.language.reading import (
+from panda.messages.mentions import find_pronouns, names_nothing
+from panda.messages.reading import (
     Mood,
     Reading,
     asks_again,
     check_reading,
 )
-from panda.language.statements import (
-    is_talk,
-)
-from panda.language.text import is_question
-from panda.language.things import find_pronouns, names_nothing
-from panda.language.wording import content_stems, is_undecided, leaves_out
-from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
-from panda.memory.reader import NodeReader, find_node
+from panda.messages.wording import content_stems, is_undecided, leaves_out
 from panda.phases.contract import Advance
 from panda.phases.coverage import SavedCoverage
 from panda.phases.evidence import ClosestLines

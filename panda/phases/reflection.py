@@ -7,8 +7,8 @@ from functools import partial
 from msgspec import structs
 
 from panda.documents.context import Meta, Phase, Section, Text
-from panda.language.wording import content_stems
 from panda.memory.reader import NodeReader, find_node
+from panda.messages.wording import content_stems
 from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, score_of
 from panda.phases.from_session import recalled_turns, session_answer

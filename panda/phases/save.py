@@ -11,9 +11,9 @@ from msgspec import structs
 from panda.documents.context import Phase
 from panda.documents.text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
-from panda.language.reading import Reading
 from panda.memory.gathered import answer_items
 from panda.memory.memory import apply_staged
+from panda.messages.reading import Reading
 from panda.phases.contract import Advance
 from panda.phases.kept import forgets_now
 from panda.phases.request import ask

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from panda.documents.context import Block, Meta, Phase, Section, Text
 from panda.documents.text import one_line, shorten
 from panda.errors import StoreError
-from panda.language.lists import orders_to_look
-from panda.language.reading import asks_again, orders_change
+from panda.messages.list_items import orders_to_look
+from panda.messages.reading import asks_again, orders_change
 from panda.phases.evidence import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.session.turn_files import step_type

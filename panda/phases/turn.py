@@ -12,7 +12,7 @@ from msgspec import structs
 from panda.documents.context import SECTIONS, ContextDocument, Phase
 from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
-from panda.language.reading import Reading, plain_recap
+from panda.messages.reading import Reading, plain_recap
 from panda.models.cl100k import count_tokens
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within

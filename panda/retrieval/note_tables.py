@@ -9,12 +9,12 @@ from functools import cache, cached_property
 
 from panda.language.claims import scan
 from panda.language.languages import calendar_names
-from panda.language.lists import label_of
 from panda.language.numbers import size_of
 from panda.language.text import plain_text
 from panda.language.words import read_words, split_terms, split_words
 from panda.memory.budget import is_usable
 from panda.memory.node import Node
+from panda.messages.list_items import label_of
 from panda.store.records import Line
 
 __all__ = [

@@ -11,10 +11,7 @@ from functools import cached_property
 from panda.language.claims import scan
 from panda.language.dates import age_between, find_periods
 from panda.language.numbers import size_of
-from panda.language.ranks import find_bound
 from panda.language.text import plain_text
-from panda.language.things import scale_of
-from panda.language.wording import split_denials
 from panda.language.words import (
     FUNCTION_WORDS,
     is_ordinary,
@@ -23,6 +20,9 @@ from panda.language.words import (
     split_terms,
     split_words,
 )
+from panda.messages.comparisons import find_bound
+from panda.messages.mentions import scale_of
+from panda.messages.wording import split_denials
 from panda.retrieval.note_tables import (
     CALENDAR_WORDS,
     DAYS,

@@ -7,7 +7,19 @@ from datetime import datetime
 from msgspec import structs
 
 from panda.language.dates import find_periods
-from panda.language.reading import (
+from panda.language.text import is_latin, is_question
+from panda.language.words import FUNCTION_WORDS, is_english, split_words
+from panda.messages.clauses import (
+    Moods,
+    best_mood,
+    find_statements,
+    is_pasted,
+    is_talk,
+    read_clauses,
+    typed_sentences,
+)
+from panda.messages.mentions import Mention
+from panda.messages.reading import (
     Agreement,
     Clause,
     Days,
@@ -22,19 +34,7 @@ from panda.language.reading import (
     plain_recap,
     wants_whole,
 )
-from panda.language.statements import (
-    Moods,
-    best_mood,
-    find_statements,
-    is_pasted,
-    is_talk,
-    read_clauses,
-    typed_sentences,
-)
-from panda.language.text import is_latin, is_question
-from panda.language.things import Mention
-from panda.language.wording import leaves_out, plain_agreement, plain_mood
-from panda.language.words import FUNCTION_WORDS, is_english, split_words
+from panda.messages.wording import leaves_out, plain_agreement, plain_mood
 from panda.retrieval.relevance import find_entities
 from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import (

@@ -4,10 +4,10 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from panda.language.reading import Reading
-from panda.language.statements import is_talk
 from panda.language.text import split_sentences
 from panda.language.words import split_terms
+from panda.messages.clauses import is_talk
+from panda.messages.reading import Reading
 from panda.session.turn_files import TurnFiles
 from panda.store.carry import MARK, Carry, Pending, PendingType, clip
 from panda.store.records import Answered

@@ -11,11 +11,11 @@ from msgspec import Struct, structs
 
 from panda.documents.memory_file import is_statement
 from panda.language.claims import is_plural
-from panda.language.lists import label_of, listed_things
 from panda.language.names import find_names
 from panda.language.patterns import lazy_pattern
-from panda.language.reading import Action, Excluded, Reading
-from panda.language.things import (
+from panda.language.words import split_terms, split_words
+from panda.messages.list_items import label_of, listed_things
+from panda.messages.mentions import (
     Mention,
     Thing,
     find_clearing,
@@ -25,7 +25,7 @@ from panda.language.things import (
     says_only,
     without_exclusions,
 )
-from panda.language.words import split_terms, split_words
+from panda.messages.reading import Action, Excluded, Reading
 from panda.session.turn_files import TurnFiles
 from panda.store.carry import (
     Carry,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from panda.documents.text import one_line
-from panda.language.statements import find_statements, read_habit
 from panda.language.text import is_question, split_sentences
+from panda.messages.clauses import find_statements, read_habit
 from panda.steps.all_steps import MEMORY_REFLECTION
 from panda.steps.inputs import FactsInputs
 from panda.steps.options import Option

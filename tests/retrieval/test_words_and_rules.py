@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from panda.language.reading import Reading, Referred
+from panda.messages.reading import Reading, Referred
 from panda.retrieval.candidates import ruled_nodes
 from panda.retrieval.relevance import find_names, find_query_words, folded_names, share_of_words
 from panda.store.records import QueryAnalysis

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-from panda.language.reading import Reading
+from panda.messages.reading import Reading
 from panda.session.registry import (
     CLEARED,
     CurationChange,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.language.lists import listed_things
+from panda.messages.list_items import listed_things
 from panda.session.fold import carry_over
 from panda.session.registry import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles

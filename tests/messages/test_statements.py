@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.language.statements import clause_texts, find_statements, read_clauses
+from panda.messages.clauses import clause_texts, find_statements, read_clauses
 
 MOODS = ("asks", "tells", "orders")
 

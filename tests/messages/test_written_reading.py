@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from panda.language.reading import Clause, Days, Excluded, Limit, Reading, Referred, Statement, check_reading
+from panda.messages.reading import Clause, Days, Excluded, Limit, Reading, Referred, Statement, check_reading
 
 QUERY = "Drop the HP, please. I’m in Bern now; find 3 hotels under $200 there, like last week."
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from panda.language.reading import wants_whole
-from panda.language.statements import find_statements
 from panda.language.text import is_question, plain_signs
-from panda.language.things import Thing, find_exclusions, find_mentions
-from panda.language.wording import plain_mood
+from panda.messages.clauses import find_statements
+from panda.messages.mentions import Thing, find_exclusions, find_mentions
+from panda.messages.reading import wants_whole
+from panda.messages.wording import plain_mood
 from panda.models.text_classifier import find_runs
 
 PAIRS = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.language.reading import named_turns
+from panda.messages.reading import named_turns
 
 NAMED = {
     "What did turn 811 say?": (811,),

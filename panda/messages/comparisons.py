@@ -10,7 +10,6 @@ from functools import cache
 from panda.language.claims import scan
 from panda.language.patterns import lazy_pattern, one_of
 from panda.language.text import MESSAGE_CHARS, plain_text
-from panda.language.things import UNITS, scale_of, within
 from panda.language.words import (
     is_ordinary,
     phrases,
@@ -19,6 +18,7 @@ from panda.language.words import (
     read_words,
     split_terms,
 )
+from panda.messages.mentions import UNITS, scale_of, within
 
 _TABLE_WORDS = "table_words.txt"
 _WORD = lazy_pattern(r"[^\W\d_]+")

@@ -1,16 +1,13 @@
 """How a message is worded, and its mood where no model can tell. Pure."""
 
 import re
-from importlib.resources import files
 
 from panda.language.patterns import lazy_pattern
-from panda.language.reading import Agreement, Mood
 from panda.language.text import is_question, plain_signs
 from panda.language.words import read_words
+from panda.messages.reading import Agreement, Mood
 
-_FUNCTION_WORDS = frozenset(
-    files("panda.language").joinpath("function_words.txt").read_text(encoding="utf-8").split()
-)
+_FUNCTION_WORDS = read_words("function_words.txt")
 _APOSTROPHE_T = lazy_pattern(r"(\w)(n't)\b")
 _TYPED_NOT = lazy_pattern(
     r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|could|should|would)n'?t\b", re.I
