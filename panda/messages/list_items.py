@@ -123,16 +123,37 @@ def _marked(lines: Sequence[str]) -> list[list[str]]:
             tables += [] if in_table else [[]]
             tables[-1].append([cell.strip() for cell in plain.strip("|").split("|")])
         in_table = is_row
-    told = [
-        [_row_text(table[0], row) for row in table[1:]]
-        for rows in tables
-        for table in (rows, [*zip(*rows, strict=False)])
+    rows = [_rows_of(table) for table in tables]
+    return [one for some in (numbers, marks, [sections], rows) for one in sorted(some, key=len, reverse=True)]
+
+
+def _rows_of(table: Sequence[Sequence[str]]) -> list[str]:
+    """
+    Return what a table lists: its rows; its columns where those stand side by side, with nothing above the
+    names of what is compared, or where there is one row.
+    """
+    is_side_by_side = len(table) == 2 or not table[0][0]
+    lines = [*zip(*table, strict=False)] if is_side_by_side else table
+    name = _naming_column(lines[1:])
+    return [_row_text(lines[0], line, name) for line in lines[1:]]
+
+
+def _naming_column(table_rows: Sequence[Sequence[str]]) -> int:
+    """Return the place of the cells that name rows: the first with letters that tells all apart, if any does."""
+    with_letters = [
+        place
+        for place, cells in enumerate(zip(*table_rows, strict=False))
+        if any(character.isalpha() for cell in cells for character in cell)
     ]
-    return [one for some in (numbers, marks, [sections], told) for one in sorted(some, key=len, reverse=True)]
+    apart = [
+        place
+        for place in with_letters
+        if len({cells[place].lower() for cells in table_rows}) == len(table_rows)
+    ]
+    return next(iter([*apart, *with_letters]), 0)
 
 
-def _row_text(heads: Sequence[str], row: Sequence[str]) -> str:
-    name = next((at for at, cell in enumerate(row) if any(map(str.isalpha, cell))), 0)
+def _row_text(heads: Sequence[str], row: Sequence[str], name: int) -> str:
     cells = [" ".join(one) for at, one in enumerate(zip(heads, row, strict=False)) if at != name]
     return f"{row[name]}: {'; '.join(cells)}"
 

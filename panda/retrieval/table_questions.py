@@ -89,9 +89,7 @@ class Question:
     @cached_property
     def terms(self) -> frozenset[str]:
         """Terms of its telling words."""
-        return frozenset(
-            term for word in self.words if word not in FUNCTION_WORDS for term in split_terms(word)
-        )
+        return _telling_terms(self.words)
 
     @cached_property
     def calendar(self) -> frozenset[str]:
@@ -169,9 +167,10 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     operation = question.operation
     if operation == "compare":
         return _compare(question, table, closeness)
-    if operation == "count" and table.is_series and find_bound(question.plain) is None:
-        operation = "sum"
-        question = replace(question, operation=operation)
+    if operation == "count" and find_bound(question.plain) is None:
+        if table.is_series or _counts_values(question, table):
+            operation = "sum"
+            question = replace(question, operation=operation)
     selected = find_rows(question, table)
     if operation == "rows":
         if len(selected.rows) == len(table.rows) or not (selected.is_limited or selected.names_values):
@@ -202,6 +201,21 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
         today = question.now.date()
         held = list(_to_come(held, today, recur=_recur(table, today)))
     return _extreme(_end_of_time(question, key), table, _in_row_order(held))
+
+
+def _counts_values(question: Question, table: NoteTable) -> bool:
+    """Return whether a question counts what a column of numbers has counted: "how many bags of coal"."""
+    numbers = {
+        column for row in table.rows for (column, measure), value in row.values.items() if column and value.adds
+    }
+    counted = [
+        column for column in numbers if _telling_terms(split_words(column.lower())) <= question.terms
+    ]
+    return any(not _is_name((column, ""), table.rows) for column in counted)
+
+
+def _telling_terms(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(term for word in words if word not in FUNCTION_WORDS for term in split_terms(word))
 
 
 # which rows

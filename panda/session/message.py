@@ -114,6 +114,11 @@ class References:
         resolved = [mention for mention in self.mentions if mention.refs]
         return bool(resolved) and all(mention.how in ("one", "several") for mention in resolved)
 
+    @property
+    def are_counted(self) -> bool:
+        """Return whether things that were listed are meant by their number, as "both of them"."""
+        return any(mention.how == "counted" and mention.refs for mention in self.mentions)
+
     def unresolved(self) -> "References":
         """Return the references with none resolved."""
         return replace(self, mentions=tuple(replace(mention, refs=()) for mention in self.mentions))
@@ -195,7 +200,8 @@ def interpret(
         references = references.resolved_to(str(target))
     follow_up = None if referred_turns(query) else message.follow_up
     by_pronoun = references.are_pronouns
-    if follow_up and references.refs and not (by_pronoun or follow_up.stands_with_references):
+    goes_on_beside = by_pronoun or (follow_up is not None and follow_up.stands_with_references)
+    if references.are_counted or (references.refs and not goes_on_beside):
         follow_up = None
     reading = _read_with(message, references, signals, follow_up)
     answered = answer_of(message.carry.pending_clarification, query, reading)
