@@ -8,7 +8,8 @@ and on the same questions over what is left without the passages that answer the
 those whose answer was removed, only how many are not answered is told. Single misses are not printed.
 
 `--fit` writes the weights of all vaults together to panda/retrieval/selection.json. `--turns` asks panda
-itself, turn by turn, with the weights that it has: vaults, conversations and the demo store.
+itself, turn by turn, with the weights that it has: vaults and conversations. `--without RULE` asks the same
+with a rule switched off (rules.py; `all`: each in turn), so that the difference is what the rule earns.
 """
 
 import argparse
@@ -27,6 +28,7 @@ import numpy as np
 from bench.asking import LIFE, Answer, asker, has_no_answer, kind_of_case, make_store, misses
 from bench.baseline import BaselinePassages
 from bench.logistic import Weights, fit_signed
+from bench.rules import RULES, without
 from panda.app import App
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
@@ -139,13 +141,21 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="SET", help="names of files below bench/life/")
     parser.add_argument("--fit", action="store_true", help="write the weights of all vaults")
     parser.add_argument("--turns", action="store_true", help="ask panda itself, turn by turn")
+    parser.add_argument(
+        "--without", metavar="RULE", choices=(*RULES, "all"), help=f"as --turns; {', '.join(RULES)}, or all"
+    )
     arguments = parser.parse_args()
     names = arguments.parts or [path.stem for path in sorted(LIFE.glob("vault*.json"))]
     settings = load_settings({}, os.environ, Path.cwd())
     models = load_models_file(settings.models_file)
     with Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
-        if arguments.turns:
-            ask_turns(layers, arguments.parts or [path.stem for path in sorted(LIFE.glob("*.json"))])
+        if arguments.turns or arguments.without:
+            rules = (
+                [*RULES] if arguments.without == "all" else [arguments.without] if arguments.without else []
+            )
+            for name in arguments.parts or [path.stem for path in sorted(LIFE.glob("*.json"))]:
+                for rule in (None, *rules):
+                    ask_turns(layers, name, rule)
             return 0
         vaults = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(LIFE.glob("vault*.json"))}
         ranked = {name: rank_vault(layers, vault) for name, vault in vaults.items()}
@@ -228,12 +238,14 @@ def ask_conversations(layers: Layers, directory: Path, talks: Sequence[Mapping[s
     return f"{sum(every)} of {len(every)} turns right: {parts}"
 
 
-def ask_turns(layers: Layers, names: Sequence[str]) -> None:
-    for name in names:
-        held = json.loads((LIFE / f"{name}.json").read_text("utf-8"))
-        with tempfile.TemporaryDirectory() as directory:
-            ask_set = ask_vault if isinstance(held, dict) else ask_conversations
-            print(f"{name}: panda {ask_set(layers, Path(directory) / 'store', held)}", flush=True)  # noqa: T201
+def ask_turns(layers: Layers, name: str, rule: str | None) -> None:
+    """Ask panda the questions of a set, with a rule switched off unless it is None, and print the score."""
+    held = json.loads((LIFE / f"{name}.json").read_text("utf-8"))
+    with tempfile.TemporaryDirectory() as directory, without(rule):
+        ask_set = ask_vault if isinstance(held, dict) else ask_conversations
+        score = ask_set(layers, Path(directory) / "store", held)
+    asked = f"{name} without {rule}" if rule else name
+    print(f"{asked}: panda {score}", flush=True)  # noqa: T201
 
 
 def fit_weights(sets: Sequence[Sequence[Ranked]]) -> Weights:

@@ -139,7 +139,7 @@ def _rows_of(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _naming_column(table_rows: Sequence[Sequence[str]]) -> int:
-    """Return the place of the cells that name rows: the first with letters that tells all apart, if any does."""
+    """Return the place of the cells that name rows: the first with letters, if possible all different."""
     with_letters = [
         place
         for place, cells in enumerate(zip(*table_rows, strict=False))

@@ -90,7 +90,7 @@ def answer_from_tables(
 def _answer_from_shown(
     turn: Turn, question: Question, reader: NodeReader, ranker: PassageRanker
 ) -> FromTable | None:
-    """Return what is worked out of the rows that the last list showed, where a query refers to all of them."""
+    """Return what is worked out of the rows of the last list, where a query refers to all of them."""
     listing = turn.carry.registry.listing
     referred = {ref for reference in turn.reading.references for ref in reference.refs}
     if not listing.is_list or not referred.issuperset(listing.refs) or listing.turn is None:

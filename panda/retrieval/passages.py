@@ -1,6 +1,6 @@
 """Passages: pieces of a node that can stand alone, and how close they are to a query. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -223,10 +223,14 @@ def measure_coverage(query: str, text: str, encode_words: "Callable[[str], Words
     names = {term for name in find_names(query) for term in split_terms(name)}
     there = set(split_terms(text))
     for place, (word, _) in enumerate(telling):
-        terms = set(split_terms(word))
-        if (terms & names or any(map(str.isdigit, word))) and not terms <= there:
+        if _needs_itself(word, names) and not there.issuperset(split_terms(word)):
             closest[place] = 0.0
     return WordCoverage(round(sum(closest) / len(closest), 4), round(min(closest), 4))
+
+
+def _needs_itself(word: str, name_terms: Collection[str]) -> bool:
+    """Return whether no other word is as good: a number, or part of a name."""
+    return any(map(str.isdigit, word)) or not set(split_terms(word)).isdisjoint(name_terms)
 
 
 def _is_telling(word: str) -> bool:

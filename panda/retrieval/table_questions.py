@@ -167,10 +167,10 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     operation = question.operation
     if operation == "compare":
         return _compare(question, table, closeness)
-    if operation == "count" and find_bound(question.plain) is None:
-        if table.is_series or _counts_values(question, table):
-            operation = "sum"
-            question = replace(question, operation=operation)
+    is_number_asked = operation == "count" and find_bound(question.plain) is None
+    if is_number_asked and (table.is_series or _counts_values(question, table)):
+        operation = "sum"
+        question = replace(question, operation=operation)
     selected = find_rows(question, table)
     if operation == "rows":
         if len(selected.rows) == len(table.rows) or not (selected.is_limited or selected.names_values):
@@ -206,11 +206,12 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
 def _counts_values(question: Question, table: NoteTable) -> bool:
     """Return whether a question counts what a column of numbers has counted: "how many bags of coal"."""
     numbers = {
-        column for row in table.rows for (column, measure), value in row.values.items() if column and value.adds
+        column
+        for row in table.rows
+        for (column, measure), value in row.values.items()
+        if column and value.adds
     }
-    counted = [
-        column for column in numbers if _telling_terms(split_words(column.lower())) <= question.terms
-    ]
+    counted = [column for column in numbers if _telling_terms(split_words(column.lower())) <= question.terms]
     return any(not _is_name((column, ""), table.rows) for column in counted)
 
 
