@@ -17,6 +17,7 @@ from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_v
 from panda.memory.node import is_statement_id
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.messages.clauses import says_only, says_otherwise
+from panda.messages.forget_requests import refers_back
 from panda.messages.reading import Statement
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.evidence import ClosestLines, score_of
@@ -192,6 +193,13 @@ class _Told:
     at: datetime  # when it was told
     is_asked_on: bool
     """Whether the query goes on from it, so that it is no answer unless it gives a value of the same kind."""
+    source_turn: int | None
+
+    def goes_on_from(self, earlier: "_Told") -> bool:
+        """Return whether it says what has become of what the turn before told ("they moved it to the 9th")."""
+        if self.source_turn is None or earlier.source_turn != self.source_turn - 1:
+            return False
+        return refers_back(self.line.text)
 
 
 def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: ClosestLines) -> Since:
@@ -213,7 +221,8 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
         for one, near in zip(later, closest.scored(line.text, [one.line for one in later]), strict=True):
             said = one.line
             turns = item in told and says_otherwise(said.text)
-            corrects = turns and not terms_of(said.text).isdisjoint(terms_of(line.text))
+            shares = not terms_of(said.text).isdisjoint(terms_of(line.text))
+            corrects = (turns and shares) or (item in told and one.goes_on_from(told[item]))
             place = "before" if corrects else _place(turn.meant, own, one, score_of(near))
             is_near = one.is_asked_on or not names.isdisjoint(split_words(said.text.lower()))
             if lacks and few and is_near and count_kind(said.text, str(kind)):
@@ -286,5 +295,6 @@ def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_
     for node, line in zip(nodes, scored, strict=True):
         is_asked_on = node.source_turn == on
         if node.at is not None:
-            told.append(_Told(replace(line, score=0.0) if is_asked_on else line, node.at, is_asked_on))
+            scored_line = replace(line, score=0.0) if is_asked_on else line
+            told.append(_Told(scored_line, node.at, is_asked_on, node.source_turn))
     return sorted(told, key=lambda one: one.at)
