@@ -17,16 +17,26 @@ _KEPT_HEADERS = ("from", "to", "date", "status", "priority", "reporter", "assign
 _FIRST_HEADERS = ("from", "to", "date", "status")
 _HEADER_CHARS = 120
 _SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{0,30}:\*{0,2}(?=\s|\Z)")
-_PART_HEADER = lazy_pattern(r"-{4,}\S|Content-[\w-]+: |MIME-Version: ")
-_QUOTED = lazy_pattern(r">")
+_PART_HEADER = lazy_pattern(r"-{4,} ?\S|Content-[\w-]+: |MIME-Version: ")
+_QUOTED = "quoted"
+_NAME_WORDS = 3
+_FORWARDED = lazy_pattern(r"-{2,} ?\w[^\n]*-{2,}\s*\Z")
 _SIGNATURE = lazy_pattern(r"--\s*\Z")
 _DECIDED = phrases("page_text.txt", "decided")
+_CONFIRMS = phrases("page_text.txt", "confirmations")
 _GREETING = phrases("page_text.txt", "greetings")
 _GREETING_CHARS = 60
 _LEAST_TURNS = 3
 _MOST_SPEAKERS = 4
 _DISTANCE = 0.15
 _SENTENCE = 0.35
+_ANSWER = 0.1
+_ANSWERED = 0.35
+"""What an answer costs more than the one before it, and the paragraph that it answers more than the answer."""
+_DECIDED_COST = 0.2
+_CONFIRMED = 0.4
+"""What a message costs less if the next one says that it is right."""
+_CONFIRMATION_CHARS = 80
 _LAST_COST = 0.15
 """What the last sentence of the last of several messages costs at most."""
 
@@ -65,8 +75,13 @@ def parse_messages(source: str) -> TextOutline:
     bounds = sorted({body, *begins, len(pieces)})
     messages = [range(first, end) for first, end in pairwise(bounds)]
     last = [i for i in messages[-1] if pieces[i].kind == "sentence"][-1:] if len(messages) > 1 else []
+    confirmed = [_confirms(pieces, message) for message in messages[1:]] + [False]
     for place, message in enumerate(messages):
-        _weigh_message(pieces, message, place, distance=min(place, len(messages) - 1 - place))
+        distance = min(place, len(messages) - 1 - place)
+        base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
+        if confirmed[place]:
+            base = max(0.0, base - _CONFIRMED)
+        _weigh_message(source, pieces, message, place, base=base)
     for i in last:
         pieces[i].cost = min(pieces[i].cost, _LAST_COST)
     weigh_outcomes(source, pieces)
@@ -104,41 +119,76 @@ def _find_beginnings(pieces: Sequence[Piece], first: int) -> list[int]:
         begins = [i for i in range(first, len(pieces)) if pattern.match(pieces[i].text)]
         if len(begins) >= _LEAST_TURNS:
             return begins
-    return []
+    return [i for i in range(first, len(pieces)) if _FORWARDED.match(pieces[i].text)]
 
 
-def _weigh_message(pieces: Sequence[Piece], span: range, place: int, *, distance: int) -> None:
-    """Weigh the sentences of a message, so many from the first or last; who wrote it stands with each."""
-    base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
+def _confirms(pieces: Sequence[Piece], message: range) -> bool:
+    """Return whether a message begins with saying that the one before it is right."""
+    words = [pieces[i].text for i in message if pieces[i].kind == "sentence"]
+    start = 1 if words and TURN_LINE.match(words[0]) else 0
+    opening = " ".join(words[start : start + 2])
+    return _CONFIRMS.search(opening, 0, _CONFIRMATION_CHARS) is not None
+
+
+def _weigh_message(
+    source: str, pieces: Sequence[Piece], span: range, place: int, *, base: float
+) -> None:
+    """
+    Weigh the sentences of a message. Who wrote it stands with each; of what it quotes only the paragraphs stay
+    that it answers, less than the answers.
+    """
     writer = span.start if TURN_LINE.match(pieces[span.start].text) else None
     if writer is not None:
         pieces[writer].heads = tuple(head for head in pieces[writer].heads if head < writer)
+    own = [i for i in span if i != writer and pieces[i].kind in ("sentence", "row", "code")]
+    _mark_low(source, pieces, own)
+    answers = 0
     number = 0
-    is_over = False  # only a signature follows
     for i in span:
         piece = pieces[i]
         if writer is not None and i != writer:
             piece.heads = (*piece.heads, writer)
         if piece.kind not in ("sentence", "row", "code"):
             continue
-        is_over = is_over or _SIGNATURE.match(piece.text) is not None
-        if is_over:
-            piece.low = piece.low or "signature"
-        elif _PART_HEADER.match(piece.text):
-            piece.low = piece.low or "header of a message"
-        elif _QUOTED.match(piece.text):
-            piece.low = piece.low or "quoted"
-        elif len(piece.text) <= _GREETING_CHARS and _GREETING.match(piece.text.strip("*_ ")):
-            piece.low = piece.low or "greeting"
+        if piece.low == _QUOTED:
+            answers += number > 0
+            number = 0
         if piece.low or i == writer:
             piece.tier = 0
             piece.cost = base + 1.0
             continue
-        piece.tier = TITLE_TIER if place == 0 and number == 0 else 0
-        piece.cost = base + _SENTENCE * math.log2(1 + number)
+        piece.tier = TITLE_TIER if place == 0 and number == 0 and answers == 0 else 0
+        piece.cost = base + _SENTENCE * math.log2(1 + number) + _ANSWER * math.log2(1 + answers)
         if _DECIDED.search(piece.text):
-            piece.cost = min(piece.cost, 0.2)
-            piece.tier = TITLE_TIER
+            piece.cost = min(piece.cost, _DECIDED_COST)
         elif piece.text.rstrip().endswith("?") and place == 0:
             piece.cost -= 0.3
         number += 1
+    for i, following in pairwise(own):
+        if pieces[i].low == _QUOTED and not pieces[following].low:
+            for at in own:
+                if pieces[at].line == pieces[i].line:
+                    pieces[at].low = ""
+                    pieces[at].cost = pieces[following].cost + _ANSWERED
+
+
+def _mark_low(source: str, pieces: Sequence[Piece], own: Sequence[int]) -> None:
+    """Mark what a message quotes, greetings, signatures and headers of its parts."""
+    is_over = False  # only a signature follows
+    is_opening = True
+    for place, i in enumerate(own):
+        piece = pieces[i]
+        text = piece.text.strip("*_ ")
+        is_over = is_over or _SIGNATURE.match(text) is not None
+        is_name = len(text.split()) <= _NAME_WORDS and not text.endswith((".", "!", "?", ":"))
+        if is_over:
+            piece.low = piece.low or "signature"
+        elif _PART_HEADER.match(text) or (is_opening and _HEADER.match(text)):
+            piece.low = piece.low or "header of a message"
+        elif source.startswith(">", source.rfind("\n", 0, piece.start) + 1):
+            piece.low = _QUOTED
+        elif len(text) <= _GREETING_CHARS and _GREETING.match(text):
+            piece.low = piece.low or "greeting"
+        elif is_name and ((is_opening and text.endswith(",")) or place == len(own) - 1):
+            piece.low = piece.low or "greeting"
+        is_opening = is_opening and bool(piece.low)

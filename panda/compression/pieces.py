@@ -39,6 +39,9 @@ STRUCTURE: frozenset[Kind] = frozenset(("heading", "label", "fence", "table_head
 ERROR_TIER, TITLE_TIER = 2, 1
 """What is kept first of all, and what comes after it: what the document is, totals of a log."""
 
+EDGE = "edge of a box or quotation"
+"""Why a line of signs around a text goes; no mark tells of it."""
+
 _LONG_CHARS = 320
 """A sentence up to here stays whole."""
 _CLAUSE_CHARS, _MOST_CHARS, _CRUMB_CHARS = 120, 240, 20
@@ -205,7 +208,7 @@ class TextOutline:
                 last = i
                 continue
             left_out = [piece for piece in pieces[last + 1 : i] if piece.kind != "count"]
-            told = [piece for piece in left_out if piece.counted_by not in full]
+            told = [piece for piece in left_out if piece.counted_by not in full and piece.low != EDGE]
             start = pieces[i].start if i < len(pieces) else len(self.source)
             if not left_out:
                 parts.append(self.source[end:start])

@@ -9,6 +9,7 @@ from itertools import pairwise
 from panda.compression.outcomes import weigh_outcomes
 from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
+    EDGE,
     TITLE_TIER,
     Kind,
     Piece,
@@ -23,7 +24,10 @@ from panda.documents.text import one_line
 from panda.language.patterns import lazy_pattern
 from panda.language.words import phrases
 
-_LABEL = lazy_pattern(r"\s*(?:[-*+•]{1,3}|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
+_LABEL = lazy_pattern(r"\s*(?:[-*+•]{1,3}|\d{1,3}[.)]|[a-z]\))\s+(?=\S)")
+_QUOTE = lazy_pattern(r"(?m)^[ \t]*(?!>>> )(?:>[ \t]?)+")
+_BOX_RULE = lazy_pattern(r"[ \t]*[+*┌┏╔╭├└┗╚╰][-=*─━═]{2,}([^|+]*?)[-=*─━═]{2,}[+*┐┓╗╮┤┘┛╝╯][ \t]*")
+_BOX_LINE = lazy_pattern(r"[ \t]*[|│┃║*]([^|│┃║]*)[|│┃║*][ \t]*")
 _SPEAKER = lazy_pattern(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
@@ -59,6 +63,7 @@ _FEW_WORDS = 3
 _DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
+_DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
 _UNDERLINE = lazy_pattern(r"\s*([~^\"'*+#.=-])\1{2,}\s*$")
 _UNDERLINE_SLACK = 2
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
@@ -71,7 +76,7 @@ _LONG_ROW_CHARS = 110
 _SHORT_CODE_LINES = 6
 _GROUP_LINES = 8
 _GROUP_CHARS = 560
-_PARAGRAPH = 0.7
+_PARAGRAPH = 0.4
 _MOST_PARAGRAPH = 1.8
 """What the last of many paragraphs of a section costs."""
 _SENTENCE = 0.6
@@ -95,7 +100,9 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     >>> outline.render({1, 4})
     '# Laptops\n\nTwo found. […]\n- TUF A15\n'
     """
-    pieces = _ProseReader(source, lines_alone).run()
+    pieces = _ProseReader(
+        source, lines_alone=lines_alone, has_quotes=is_counting and not lines_alone
+    ).run()
     if is_counting:  # the lines of context.md are claims of their own
         bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
@@ -188,10 +195,36 @@ def _mark_title(pieces: Sequence[Piece], begin: int) -> None:
             piece.tier = TITLE_TIER
 
 
+def _blank_edges(source: str) -> str:
+    """
+    Return a text of the same length in which the edges of boxes and the marks of quotations are blanks, so
+    that their sentences go on from line to line.
+
+    >>> _blank_edges("> We\\n> sing.\\n+----+\\n| Hi |\\n+----+")
+    '  We\\n  sing.\\n      \\n  Hi  \\n      '
+    """
+    lines = _QUOTE.sub(lambda match: " " * len(match[0]), source).split("\n")
+    box: list[tuple[int, str]] = []  # the lines since the top of a box, as they are within it
+    for number, text in enumerate(lines):
+        rule = _BOX_RULE.fullmatch(text)
+        line = rule or (_BOX_LINE.fullmatch(text) if box else None)
+        if line is None:
+            box = []
+            continue
+        box.append((number, " " * line.start(1) + line[1] + " " * (len(text) - line.end(1))))
+        if rule is not None:
+            if len(box) > 1:
+                for place, inner in box:
+                    lines[place] = inner
+            box = box[-1:]
+    return "\n".join(lines)
+
+
 class _ProseReader:
-    def __init__(self, source: str, lines_alone: bool) -> None:
+    def __init__(self, source: str, *, lines_alone: bool, has_quotes: bool) -> None:
         self.source = source
         self.lines_alone = lines_alone
+        self.plain = _blank_edges(source) if has_quotes else source
         self.lines = [match.span() for match in re.finditer(r"(?m)^.*$", source)]
         self.pieces: list[Piece] = []
         self.above: tuple[int, ...] = ()  # the heading
@@ -220,9 +253,16 @@ class _ProseReader:
             self._add(0, self.lines[top - 1][1], "front")
         blocks = read_blocks(self._underlined(top)) if top < len(self.lines) else []
         self._count_paragraphs(blocks)
-        for block in blocks:
+        covered = top
+        for block in [*blocks, Block("rule", len(self.lines) - top, len(self.lines) - top)]:
             first, end = top + block.first, top + block.end
             self.line += 1
+            for i in range(covered, first):
+                if self.source[slice(*self.lines[i])].strip():
+                    self.pieces[self._add(*self.lines[i], "sentence")].low = EDGE
+            covered = end
+            if first == end:
+                break
             if block.kind != "item":
                 self.items = 0
             if block.kind == "heading":
@@ -231,6 +271,8 @@ class _ProseReader:
                 self._fence(first, end, block.is_closed)
             elif block.kind == "table" and block.is_ruled:
                 self._table(first, end)
+            elif block.kind in ("text", "table") and self._is_drawing(first, end):
+                self._code(first, end, [*self.above, *self.intro])
             elif block.kind == "text" and self._is_code(first):
                 self._code(first, end, [*self.above, *self.intro])
             else:
@@ -280,7 +322,8 @@ class _ProseReader:
         self.paragraph_counts = counts
 
     def _text(self, i: int) -> str:
-        return self.source[slice(*self.lines[i])]
+        """Return a line, without the marks of a quotation or the edges of a box."""
+        return self.plain[slice(*self.lines[i])]
 
     def _add(
         self,
@@ -300,7 +343,7 @@ class _ProseReader:
                 start,
                 start + len(text),
                 kind,
-                one_line(text) if kind == "sentence" else text,
+                one_line(self.plain[start : start + len(text)]) if kind == "sentence" else text,
                 line=self.line,
                 unit=self.unit,
                 heads=self.above if heads is None else heads,
@@ -361,6 +404,11 @@ class _ProseReader:
             return True
         self.is_code_next = bool(_DIRECTIVE.match(text)) and "code" in text
         return False
+
+    def _is_drawing(self, first: int, end: int) -> bool:
+        """Return whether most lines are boxes and arrows."""
+        drawn = sum(_DRAWING.search(self._text(i)) is not None for i in range(first, end))
+        return 2 * drawn >= end - first
 
     def _code(self, first: int, end: int, heads: Sequence[int]) -> None:
         """Add lines of code in groups, as blank lines part them; a short piece of code is one group."""
@@ -442,31 +490,55 @@ class _ProseReader:
             self.items += 1
         self.is_code_next = self.is_code_next or bool(_CODE_FOLLOWS.search(self._text(end - 1)))
 
+    def _is_quoted(self, i: int) -> bool:
+        start = self.lines[i][0]
+        return self.source.startswith(">", start) and not self.plain.startswith(">", start)
+
+    def _cover_edges(self, spans: list[list[tuple[int, int]]], start: int, stop: int) -> None:
+        """Let sentences hold the edges and marks of quotations that stand between and behind them."""
+        end = start
+        for sentence in spans:
+            for n, (left, right) in enumerate(sentence):
+                between = self.source[end:left]
+                sentence[n] = (left - len(between.lstrip()), right)
+                end = right
+        last = spans[-1][-1]
+        spans[-1][-1] = (last[0], end + len(self.source[end:stop].rstrip()))
+
     def _begins_part(self, i: int, width: int) -> bool:
-        text, before = self._text(i), self._text(i - 1)
+        text = self._text(i)
+        before = self._text(i - 1)
+        if not before.strip() or self._is_quoted(i) != self._is_quoted(i - 1):
+            return True
         if self.lines_alone or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
             return True
         if TURN_LINE.match(before.strip()):
             return True
         if not before[:1].isspace() and text[:1] in " \t" and not before.rstrip().endswith((".", ":")):
             return False  # it says what the line above it names
-        is_short = len(before) < 0.6 * width or before.endswith(("  ", "\\"))
+        is_short = len(before.rstrip()) < 0.6 * width or before.endswith("\\")
+        if self.source.endswith("  ", *self.lines[i - 1]):
+            return True
         is_over = before.rstrip().endswith((".", "!", "?", ":", ";", ")", "]"))
         sign = text.lstrip()[:1]
         return is_short or sign in "<|#@$%&{" or (is_over and sign in "[(0123456789")
 
     def _part(self, start: int, stop: int, *, is_item: bool, cost: float, place: int) -> None:
         self.line += 1
+        if not self.plain[start:stop].strip():
+            self.pieces[self._add(start, stop, "sentence")].low = EDGE
+            return
         cost += _ITEM * math.log2(1 + place)
-        key = _FIELD_KEY.match(self.source, start, stop)
+        key = _FIELD_KEY.match(self.plain, start, stop)
         if key:
             cost += 2 * _ITEM * math.log2(1 + self.keys[key[1]])
             self.keys[key[1]] += 1
-        match = _LABEL.match(self.source, start, stop)
+        match = _LABEL.match(self.plain, start, stop)
         label = match.end() if match else start
-        speaker = _SPEAKER.match(self.source, label, stop)
+        speaker = _SPEAKER.match(self.plain, label, stop)
         label = speaker.end() if speaker else label
-        spans = list(prose_spans(self.source, label, stop))
+        spans = list(prose_spans(self.plain, label, stop))
+        self._cover_edges(spans, label, stop)
         heads = [*self.above, *(self.intro if is_item else ())]
         if label > start and (len(spans) > 1 or len(spans[0]) > 1):
             heads.append(self._add(start, label, "label", heads=tuple(heads), cost=cost))
