@@ -20,12 +20,14 @@ _TEXT_OPENS = lazy_pattern(r":\s+[|>][-+]?\s*$")
 _ADDRESS_ALONE = lazy_pattern(r"\s*[#;]+\s*https?://\S+\s*$")
 _NOTICES = phrases("page_text.txt", "notices")
 _LEVEL = 0.35
-_GROUP = 0.15
+_OUTER = 0.3
+"""Part of what the line costs more that it stands below."""
+_GROUP = 0.3
 """What a key costs more for each doubling of the groups of keys before it, which blank lines part."""
 _PLACE = 0.15
 _SECTION_PLACE = 0.25
 _ITEM_PLACE = 0.3
-_COMMENT_COST = 0.2
+_COMMENT_COST = 0.4
 _COMMENT_LINE = 0.35
 _NOTICE = 3.0
 """What a notice of a licence costs more than another comment."""
@@ -122,7 +124,8 @@ class _Reader:
             heads = (*self.section, *(outer for _, outer in self.above))
         place = self.places[heads]
         self.places[heads] += 1
-        cost = _LEVEL * len(heads) + _GROUP * math.log2(1 + self.groups[heads])
+        outer_cost = self.pieces[heads[-1]].cost - _LEVEL * (len(heads) - 1) if heads else 0.0
+        cost = _LEVEL * len(heads) + _OUTER * max(0.0, outer_cost) + _GROUP * math.log2(1 + self.groups[heads])
         cost += (_ITEM_PLACE if _ITEM.match(text) else _PLACE) * math.log2(1 + place)
         if self.section:
             cost += _SECTION_PLACE * math.log2(1 + self.section_place)

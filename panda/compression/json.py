@@ -40,6 +40,7 @@ _SAME_COST = 2.0
 _ODD_COST = 0.35
 _ALIKE = 3
 """So many values below the same keys are compared."""
+_RARE_SHARE = 0.25
 _MOST_SHARE = 0.6
 """Part of them that say the same, from which on the others are what differs."""
 
@@ -154,7 +155,7 @@ def parse_json(source: str) -> JsonOutline | None:
         root = parser.parse(value, (), 0)
     except (ValueError, RecursionError):
         return None
-    _Weigher(parser.pieces).weigh(root, 0.0)
+    _Weigher(parser.pieces, root).weigh(root, 0.0)
     return JsonOutline(source, tuple(parser.pieces), root)
 
 
@@ -232,17 +233,35 @@ class _Parser:
 class _Weigher:
     """Says of each value how much a reader needs it: the shape, one full example, what differs from it."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[Piece], root: _Node) -> None:
         self.pieces = pieces
+        self.shapes: list[tuple[str, ...]] = [()] * len(pieces)
+        """Keys that each value stands below, those of a set of like objects as one."""
+        self.objects: Counter[tuple[str, ...]] = Counter()
+        self._find_shapes(root, ())
         alike: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-        for piece in pieces:
-            alike[piece.path][piece.text] += 1
+        for piece, shape in zip(pieces, self.shapes, strict=True):
+            alike[shape][piece.text.partition(": ")[2]] += 1
         self.most: dict[tuple[str, ...], str] = {}
         """Of values below the same keys, the one that most of them are; none where they all differ."""
-        for path, counts in alike.items():
+        self.rare: set[tuple[str, ...]] = set()
+        """Keys that few of the like objects have."""
+        for shape, counts in alike.items():
             text, count = counts.most_common(1)[0]
             if counts.total() >= _ALIKE and count >= _MOST_SHARE * counts.total():
-                self.most[path] = text
+                self.most[shape] = text
+            objects = self.objects[shape[:-1]]
+            if objects >= _ALIKE and counts.total() <= _RARE_SHARE * objects:
+                self.rare.add(shape)
+
+    def _find_shapes(self, node: _Node, shape: tuple[str, ...]) -> None:
+        for i in range(node.first, node.end) if not node.brackets else ():
+            self.shapes[i] = shape
+        self.objects[shape] += node.brackets == "{}"
+        is_set = node.brackets == "{}" and _is_set_of_objects(node)
+        for child in node.children:
+            key = "*" if is_set else child.key
+            self._find_shapes(child, (*shape, key) if node.brackets == "{}" else shape)
 
     def weigh(self, node: _Node, cost: float, *, is_example: bool = True) -> None:
         """Set the cost of the values of a node, which itself costs so much."""
@@ -256,7 +275,8 @@ class _Weigher:
                 own = cost + _ITEM_PLACE * math.log2(1 + place)
             if child.brackets:
                 own += _LEVEL
-            is_first = is_example and (node.brackets == "{}" or place == 0)
+            is_member = node.brackets == "{}" and not _is_set_of_objects(node)
+            is_first = is_example and (is_member or place == 0)
             self.weigh(child, own, is_example=is_first)
 
     def _weigh_value(self, node: _Node, cost: float, *, is_example: bool) -> None:
@@ -274,11 +294,22 @@ class _Weigher:
                 piece.noun = "error"
             elif len(piece.path) == 1 and piece.path[0].lower() in _TITLE_KEYS:
                 piece.tier = TITLE_TIER
-            elif not is_example and piece.path in self.most:
-                if piece.text == self.most[piece.path]:
-                    piece.cost += _SAME_COST
-                else:
+            elif not is_example:
+                shape = self.shapes[node.first]
+                usual = self.most.get(shape)
+                if shape in self.rare or (usual is not None and piece.text.partition(": ")[2] != usual):
                     piece.cost = _ODD_COST + 0.05 * piece.cost
+                elif usual is not None:
+                    piece.cost += _SAME_COST
+
+
+def _is_set_of_objects(node: _Node) -> bool:
+    """Return whether the values of an object are objects with mostly the same keys, as entries by their name."""
+    if len(node.children) < _ALIKE or any(child.brackets != "{}" for child in node.children):
+        return False
+    keys = [{member.key for member in child.children} for child in node.children]
+    counts = Counter(key for own in keys for key in own)
+    return 2 * sum(map(len, keys)) > len(counts) * len(keys)
 
 
 def _dumps(value: Any) -> str:

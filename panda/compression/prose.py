@@ -62,6 +62,7 @@ _RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
 _FEW_WORDS = 3
 _DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
+_COMMAND = lazy_pattern(r"\s*\$ \S")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
 _DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
 _UNDERLINE = lazy_pattern(r"\s*([~^\"'*+#.=-])\1{2,}\s*$")
@@ -82,6 +83,8 @@ _MOST_PARAGRAPH = 1.8
 _SENTENCE = 0.6
 _ITEM = 0.25
 _CODE_GROUP = 0.6
+_OUTPUT = 0.6
+"""What the output of a command costs more than the command."""
 _SECTION = 0.3
 _LEVEL = 0.4
 _BACK_MATTER_COST = 0.7
@@ -415,19 +418,26 @@ class _ProseReader:
         base = self._paragraph_cost()
         lines = [i for i in range(first, end) if self._text(i).strip()]
         groups: list[list[int]] = []
-        for i in lines:
-            is_apart = groups and i > groups[-1][-1] + 1 and len(groups[-1]) > 1
-            if groups and (
-                len(lines) <= _SHORT_CODE_LINES or not (is_apart or len(groups[-1]) >= _GROUP_LINES)
-            ):
-                groups[-1].append(i)
+        commands = [bool(_COMMAND.match(self._text(i))) for i in lines]
+        for place, i in enumerate(lines):
+            if any(commands):  # with what they write
+                begins = commands[place] != (place > 0 and commands[place - 1])
+            elif len(lines) <= _SHORT_CODE_LINES or not groups:
+                begins = False
             else:
+                is_apart = i > groups[-1][-1] + 1 and len(groups[-1]) > 1
+                begins = is_apart or len(groups[-1]) >= _GROUP_LINES
+            if begins or not groups:
                 groups.append([i])
+            else:
+                groups[-1].append(i)
         for n, group in enumerate(groups):
             self.line += 1
             cost = base + _CODE_GROUP * math.log2(1 + n) + 0.1
             if all(_IMPORT.match(self._text(i)) for i in group) and len(groups) > 1:
                 cost += _CODE_GROUP
+            if any(commands) and not _COMMAND.match(self._text(group[0])):
+                cost += _OUTPUT
             start = self.lines[group[0]][0]
             stop = self.lines[group[-1]][1]
             if stop - start <= _GROUP_CHARS:
