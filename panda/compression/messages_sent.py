@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from panda.compression.outcomes import weigh_outcomes
+from panda.compression.outcomes import tells_reason_or_duty, weigh_outcomes
 from panda.compression.pieces import TITLE_TIER, Piece, TextOutline
 from panda.compression.prose import TURN_LINE, parse_prose
 from panda.language.patterns import lazy_pattern
@@ -20,23 +20,24 @@ _SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{0,30}:\*{0,2}(?=\s|\
 _PART_HEADER = lazy_pattern(r"-{4,} ?\S|Content-[\w-]+: |MIME-Version: ")
 _QUOTED = "quoted"
 _NAME_WORDS = 3
+_SHORT = 0.5
+"""What a sentence costs more that has no more words than a name."""
+_FORWARD = 0.2
 _FORWARDED = lazy_pattern(r"-{2,} ?\w[^\n]*-{2,}\s*\Z")
 _SIGNATURE = lazy_pattern(r"--\s*\Z")
 _DECIDED = phrases("page_text.txt", "decided")
-_CONFIRMS = phrases("page_text.txt", "confirmations")
 _GREETING = phrases("page_text.txt", "greetings")
 _GREETING_CHARS = 60
 _LEAST_TURNS = 3
 _MOST_SPEAKERS = 4
 _DISTANCE = 0.15
-_SENTENCE = 0.35
+_SENTENCE = 0.3
+_CUE = 0.4
+"""What a sentence costs less that tells a reason or a duty."""
 _ANSWER = 0.1
-_ANSWERED = 0.35
+_ANSWERED = 0.5
 """What an answer costs more than the one before it, and the paragraph that it answers more than the answer."""
 _DECIDED_COST = 0.2
-_CONFIRMED = 0.4
-"""What a message costs less if the next one says that it is right."""
-_CONFIRMATION_CHARS = 80
 _LAST_COST = 0.15
 """What the last sentence of the last of several messages costs at most."""
 
@@ -75,12 +76,11 @@ def parse_messages(source: str) -> TextOutline:
     bounds = sorted({body, *begins, len(pieces)})
     messages = [range(first, end) for first, end in pairwise(bounds)]
     last = [i for i in messages[-1] if pieces[i].kind == "sentence"][-1:] if len(messages) > 1 else []
-    confirmed = [_confirms(pieces, message) for message in messages[1:]] + [False]
     for place, message in enumerate(messages):
         distance = min(place, len(messages) - 1 - place)
         base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
-        if confirmed[place]:
-            base = max(0.0, base - _CONFIRMED)
+        if _FORWARDED.match(pieces[message.start].text):
+            base += _FORWARD
         _weigh_message(source, pieces, message, place, base=base)
     for i in last:
         pieces[i].cost = min(pieces[i].cost, _LAST_COST)
@@ -122,14 +122,6 @@ def _find_beginnings(pieces: Sequence[Piece], first: int) -> list[int]:
     return [i for i in range(first, len(pieces)) if _FORWARDED.match(pieces[i].text)]
 
 
-def _confirms(pieces: Sequence[Piece], message: range) -> bool:
-    """Return whether a message begins with saying that the one before it is right."""
-    words = [pieces[i].text for i in message if pieces[i].kind == "sentence"]
-    start = 1 if words and TURN_LINE.match(words[0]) else 0
-    opening = " ".join(words[start : start + 2])
-    return _CONFIRMS.search(opening, 0, _CONFIRMATION_CHARS) is not None
-
-
 def _weigh_message(
     source: str, pieces: Sequence[Piece], span: range, place: int, *, base: float
 ) -> None:
@@ -146,6 +138,7 @@ def _weigh_message(
     number = 0
     for i in span:
         piece = pieces[i]
+        piece.heads = [head for head in piece.heads if head in span or pieces[head].kind == "heading"]
         if writer is not None and i != writer:
             piece.heads = (*piece.heads, writer)
         if piece.kind not in ("sentence", "row", "code"):
@@ -157,13 +150,18 @@ def _weigh_message(
             piece.tier = 0
             piece.cost = base + 1.0
             continue
-        piece.tier = TITLE_TIER if place == 0 and number == 0 and answers == 0 else 0
+        is_short = len(piece.text.split()) <= _NAME_WORDS
+        piece.tier = TITLE_TIER if place == 0 and number == 0 and answers == 0 and not is_short else 0
         piece.cost = base + _SENTENCE * math.log2(1 + number) + _ANSWER * math.log2(1 + answers)
+        piece.cost += _SHORT * is_short
         if _DECIDED.search(piece.text):
             piece.cost = min(piece.cost, _DECIDED_COST)
+            piece.tier = TITLE_TIER
         elif piece.text.rstrip().endswith("?") and place == 0:
             piece.cost -= 0.3
-        number += 1
+        if tells_reason_or_duty(piece.text):
+            piece.cost = max(0.0, piece.cost - _CUE)
+        number += not is_short
     for i, following in pairwise(own):
         if pieces[i].low == _QUOTED and not pieces[following].low:
             for at in own:

@@ -57,14 +57,10 @@ _MEANING = 0.3
 _LENGTH = 0.04
 _SHORT_CHARS = 60
 """What each doubling of a length above that costs: a shorter piece leaves room for more."""
-_PRICE_BONUS = 0.2
+_PRICE_BONUS = 0.7
 _EVIDENCE_BONUS = 0.5
 """What a price counts with the sentence that names it, and in research and pages, beside that, an address or
 price with its claim (S3 §22)."""
-_CUE = 0.1
-"""What it counts that a sentence tells a reason or a duty."""
-_REASONS = phrases("page_text.txt", "reasons")
-_DUTIES = phrases("page_text.txt", "duties")
 _QUERY = 1.5
 _CLOSE_QUERY = 1.0
 _MOST_READ = 40
@@ -285,7 +281,7 @@ def _score(
         piece = pieces[unit[0]]
         score = places[n] + _QUERY * fits[n]
         if piece.kind == "sentence" and not piece.noun:
-            score += _WORDS * words[n] + _CUE * _tells_reason_or_duty(texts[n])
+            score += _WORDS * words[n]
         score -= _LENGTH * math.log2(max(1.0, len(texts[n]) / _SHORT_CHARS))
         if piece.kind != "code" and PRICE.search(texts[n]):
             score += _PRICE_BONUS
@@ -303,10 +299,6 @@ def _score(
     if closeness is not None:
         _add_meaning(scores, texts, query, closeness)
     return scores
-
-
-def _tells_reason_or_duty(text: str) -> bool:
-    return _REASONS.search(text) is not None or _DUTIES.search(text) is not None
 
 
 def _add_meaning(own_scores: list[float], texts: Sequence[str], query: str, closeness: Closeness) -> None:

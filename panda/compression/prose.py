@@ -62,6 +62,7 @@ _RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
 _FEW_WORDS = 3
 _DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
+_TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
 _COMMAND = lazy_pattern(r"\s*\$ \S")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
 _DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
@@ -191,7 +192,7 @@ def _weigh_fields(source: str, pieces: Sequence[Piece]) -> int:
 def _mark_title(pieces: Sequence[Piece], begin: int) -> None:
     """Put the title, and the first sentence of what the document is, before all but errors."""
     for piece in pieces[begin:]:
-        if piece.kind in ("sentence", "row", "code") and not piece.low and len(_WORD.findall(piece.text)) > 3:
+        if piece.kind in ("sentence", "row") and not piece.low and len(_WORD.findall(piece.text)) > 3:
             piece.tier = TITLE_TIER
             return
         if piece.kind == "heading":
@@ -520,7 +521,7 @@ class _ProseReader:
         before = self._text(i - 1)
         if not before.strip() or self._is_quoted(i) != self._is_quoted(i - 1):
             return True
-        if self.lines_alone or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
+        if self.lines_alone or _TIME.match(text) or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
             return True
         if TURN_LINE.match(before.strip()):
             return True
