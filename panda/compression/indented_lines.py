@@ -13,7 +13,9 @@ _COMMENT = lazy_pattern(r"\s*[#;]")
 _SECTION = lazy_pattern(r"\[.*\]\s*(?:#.*)?$")
 _ITEM = lazy_pattern(r"\s*-\s")
 _NAMES = lazy_pattern(r"\s*-?\s*\"?(?:name|title|description|version|id)\"?\s*[:=]")
-_RUNS = lazy_pattern(r"\s*-?\s*\"?(?:run|command|cmd|script|image|entrypoint|exec\w*)\"?\s*[:=]", re.IGNORECASE)
+_RUNS = lazy_pattern(
+    r"\s*-?\s*\"?(?:run|command|cmd|script|image|entrypoint|exec\w*)\"?\s*[:=]", re.IGNORECASE
+)
 """Keys whose values say what is run."""
 _OPENS = lazy_pattern(r".*(?::|[|>][-+]?|[\[({])\s*(?:#.*)?$|\[.*\]\s*(?:#.*)?$")
 _TEXT_OPENS = lazy_pattern(r":\s+[|>][-+]?\s*$")
@@ -125,7 +127,9 @@ class _Reader:
         place = self.places[heads]
         self.places[heads] += 1
         outer_cost = self.pieces[heads[-1]].cost - _LEVEL * (len(heads) - 1) if heads else 0.0
-        cost = _LEVEL * len(heads) + _OUTER * max(0.0, outer_cost) + _GROUP * math.log2(1 + self.groups[heads])
+        cost = (
+            _LEVEL * len(heads) + _OUTER * max(0.0, outer_cost) + _GROUP * math.log2(1 + self.groups[heads])
+        )
         cost += (_ITEM_PLACE if _ITEM.match(text) else _PLACE) * math.log2(1 + place)
         if self.section:
             cost += _SECTION_PLACE * math.log2(1 + self.section_place)
@@ -148,7 +152,7 @@ class _Reader:
         return cost
 
     def _leave(self, text: str) -> None:
-        """Leave the lines that a line does not stand below; a list may stand at the indentation of its key."""
+        """Leave the lines that a line does not stand below; a list may stand as far left as its key."""
         indentation = len(text) - len(text.lstrip())
         is_item = _ITEM.match(text) is not None
         while self.above and self.above[-1][0] >= indentation:

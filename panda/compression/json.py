@@ -68,14 +68,14 @@ class _Node:
     text: str = ""  # of any other, as JSON; of a string in several pieces as it is
     spans: list[tuple[int, int]] = field(default_factory=list)  # of such a string: where its pieces stand
 
-    def render(self, kept: Set[int], wordings: Wordings, pieces: Sequence[Piece]) -> str:
-        """What is kept of it, as JSON; empty if that is nothing."""
+    def render(self, selected: Set[int], wordings: Wordings, pieces: Sequence[Piece]) -> str:
+        """Return what is kept of it, as JSON; empty if that is nothing."""
         if self.spans:
-            return self._render_text(kept, wordings)
+            return self._render_text(selected, wordings)
         if not self.brackets:
-            return self.text if self.first in kept else ""
+            return self.text if self.first in selected else ""
         texts = [
-            child.key + text if (text := child.render(kept, wordings, pieces)) else ""
+            child.key + text if (text := child.render(selected, wordings, pieces)) else ""
             for child in self.children
         ]
         if not any(texts):
@@ -107,12 +107,16 @@ class _Node:
                 counts.append(count_noun(errors, "error"))
             yield json.dumps(f"[… {', '.join(counts)}]", ensure_ascii=False)
 
-    def _render_text(self, kept: Set[int], wordings: Wordings) -> str:
+    def _render_text(self, selected: Set[int], wordings: Wordings) -> str:
         parts: list[str] = []
-        last, end = self.first - 1, 0
+        last = self.first - 1
+        end = 0
         for i, (start, stop) in enumerate(self.spans, self.first):
-            if i in kept and i > last:
-                parts.append(self.text[end:start] if i == last + 1 else f" {MARK} " if parts else f"{MARK} ")
+            if i in selected and i > last:
+                if i == last + 1:
+                    parts.append(self.text[end:start])
+                else:
+                    parts.append(f" {MARK} " if parts else f"{MARK} ")
                 last, text = wordings.get(i, (i, self.text[start:stop]))
                 end = self.spans[last - self.first][1]
                 parts.append(text)
@@ -126,14 +130,14 @@ class JsonOutline:
     pieces: Sequence[Piece]  # its values, long strings in several pieces
     root: _Node  # the value itself
 
-    def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
+    def render(self, selected: Set[int], wordings: Wordings | None = None) -> str:
         """The document with these pieces, `"[…]"` for what was left out."""
-        text = self.root.render(with_heads(self.pieces, kept), wordings or {}, self.pieces)
+        text = self.root.render(with_heads(self.pieces, selected), wordings or {}, self.pieces)
         bare = f'["{MARK}"]' if self.root.brackets == "[]" else f'{{"{MARK}": null}}'
         return (text or bare) + ("\n" if self.source.endswith("\n") else "")
 
     def text(self, first: int, last: int) -> str:
-        """What the pieces from one to another say, which are those of one string."""
+        """Return what the pieces from one to another say, which are those of one string."""
         return " ".join(piece.text for piece in self.pieces[first : last + 1])
 
 
@@ -198,7 +202,9 @@ class _Parser:
         value = members.get("confidence")
         sure = float(value) if isinstance(value, _Number) and 0 <= float(value) <= 1 else None
         flag = places["confidence"] if sure is not None and sure < _UNSURE else None
-        for i in range(node.first, len(self.pieces)) if name is not None or sure is not None else ():
+        if name is None and sure is None:
+            return
+        for i in range(node.first, len(self.pieces)):
             piece = self.pieces[i]
             heads = {flag} if _SAYS_ITSELF.search(piece.text) else {name, flag}
             piece.heads = (*piece.heads, *(head for head in heads - {i} if head is not None))
@@ -227,7 +233,7 @@ class _Parser:
 
     def _add(self, path: tuple[str, ...], text: str, kind: Any) -> None:
         at = len(self.pieces)
-        self.pieces.append(Piece(at, at + 1, kind, text, self.line, at, path=path))
+        self.pieces.append(Piece(at, at + 1, kind, text, line=self.line, unit=at, path=path))
 
 
 class _Weigher:
@@ -255,8 +261,8 @@ class _Weigher:
                 self.rare.add(shape)
 
     def _find_shapes(self, node: _Node, shape: tuple[str, ...]) -> None:
-        for i in range(node.first, node.end) if not node.brackets else ():
-            self.shapes[i] = shape
+        if not node.brackets:
+            self.shapes[node.first : node.end] = [shape] * (node.end - node.first)
         self.objects[shape] += node.brackets == "{}"
         is_set = node.brackets == "{}" and _is_set_of_objects(node)
         for child in node.children:
@@ -304,7 +310,7 @@ class _Weigher:
 
 
 def _is_set_of_objects(node: _Node) -> bool:
-    """Return whether the values of an object are objects with mostly the same keys, as entries by their name."""
+    """Return whether the values of an object are objects with mostly the same keys, as entries by name."""
     if len(node.children) < _ALIKE or any(child.brackets != "{}" for child in node.children):
         return False
     keys = [{member.key for member in child.children} for child in node.children]

@@ -35,8 +35,9 @@ _SENTENCE = 0.3
 _CUE = 0.4
 """What a sentence costs less that tells a reason or a duty."""
 _ANSWER = 0.1
+"""What an answer costs more for each doubling of those before it."""
 _ANSWERED = 0.5
-"""What an answer costs more than the one before it, and the paragraph that it answers more than the answer."""
+"""What the paragraph that is answered costs more than the answer."""
 _DECIDED_COST = 0.2
 _LAST_COST = 0.15
 """What the last sentence of the last of several messages costs at most."""
@@ -122,12 +123,10 @@ def _find_beginnings(pieces: Sequence[Piece], first: int) -> list[int]:
     return [i for i in range(first, len(pieces)) if _FORWARDED.match(pieces[i].text)]
 
 
-def _weigh_message(
-    source: str, pieces: Sequence[Piece], span: range, place: int, *, base: float
-) -> None:
+def _weigh_message(source: str, pieces: Sequence[Piece], span: range, place: int, *, base: float) -> None:
     """
-    Weigh the sentences of a message. Who wrote it stands with each; of what it quotes only the paragraphs stay
-    that it answers, less than the answers.
+    Weigh the sentences of a message. Who wrote it stands with each; of what it quotes the paragraphs that it
+    answers come after the answers.
     """
     writer = span.start if TURN_LINE.match(pieces[span.start].text) else None
     if writer is not None:
@@ -185,8 +184,8 @@ def _mark_low(source: str, pieces: Sequence[Piece], own: Sequence[int]) -> None:
             piece.low = piece.low or "header of a message"
         elif source.startswith(">", source.rfind("\n", 0, piece.start) + 1):
             piece.low = _QUOTED
-        elif len(text) <= _GREETING_CHARS and _GREETING.match(text):
-            piece.low = piece.low or "greeting"
-        elif is_name and ((is_opening and text.endswith(",")) or place == len(own) - 1):
+        elif (len(text) <= _GREETING_CHARS and _GREETING.match(text)) or (
+            is_name and ((is_opening and text.endswith(",")) or place == len(own) - 1)
+        ):
             piece.low = piece.low or "greeting"
         is_opening = is_opening and bool(piece.low)

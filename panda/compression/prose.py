@@ -36,10 +36,12 @@ TURN_LINE = lazy_pattern(
     r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)\Z"
 )
 """Says who wrote what stands below, and when."""
+_TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
 _ADDRESS = lazy_pattern(r"(?:.*, *)?[a-z]+://\S+$|.*<?\S+@\S+>?$")
+_PART_BEGINNINGS = (_TIME, _LABEL, _SPEAKER, _FIELD_KEY)
 _LEAST_FIELDS = 4
 _LIST_COST = 0.8
 """What each of several lines with the same key costs more."""
@@ -62,7 +64,6 @@ _RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
 _FEW_WORDS = 3
 _DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
-_TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
 _COMMAND = lazy_pattern(r"\s*\$ \S")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
 _DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
@@ -104,9 +105,7 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     >>> outline.render({1, 4})
     '# Laptops\n\nTwo found. […]\n- TUF A15\n'
     """
-    pieces = _ProseReader(
-        source, lines_alone=lines_alone, has_quotes=is_counting and not lines_alone
-    ).run()
+    pieces = _ProseReader(source, lines_alone=lines_alone, has_quotes=is_counting and not lines_alone).run()
     if is_counting:  # the lines of context.md are claims of their own
         bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
@@ -137,10 +136,10 @@ def _weigh_markup(source: str, pieces: Sequence[Piece]) -> None:
             if closing in piece.text.rpartition("<!--")[2]:
                 closing = ""
             continue
-        shown = _MARKUP.sub(" ", piece.text) if piece.kind == "sentence" else piece.text
-        words = len(_WORD.findall(shown))
-        if not words or (words < _FEW_WORDS and len(shown.strip()) < len(piece.text) / 3):
-            piece.low = "no words" if shown == piece.text else "markup"
+        visible = _MARKUP.sub(" ", piece.text) if piece.kind == "sentence" else piece.text
+        words = len(_WORD.findall(visible))
+        if not words or (words < _FEW_WORDS and len(visible.strip()) < len(piece.text) / 3):
+            piece.low = "no words" if visible == piece.text else "markup"
     for i, piece in enumerate(pieces):
         introduced = [head for head in piece.heads if head > i]
         if piece.kind == "sentence" and introduced and all(pieces[head].low for head in introduced):
@@ -259,7 +258,8 @@ class _ProseReader:
         self._count_paragraphs(blocks)
         covered = top
         for block in [*blocks, Block("rule", len(self.lines) - top, len(self.lines) - top)]:
-            first, end = top + block.first, top + block.end
+            first = top + block.first
+            end = top + block.end
             self.line += 1
             for i in range(covered, first):
                 if self.source[slice(*self.lines[i])].strip():
@@ -275,9 +275,9 @@ class _ProseReader:
                 self._fence(first, end, block.is_closed)
             elif block.kind == "table" and block.is_ruled:
                 self._table(first, end)
-            elif block.kind in ("text", "table") and self._is_drawing(first, end):
-                self._code(first, end, [*self.above, *self.intro])
-            elif block.kind == "text" and self._is_code(first):
+            elif (block.kind == "text" and self._is_code(first)) or (
+                block.kind in ("text", "table") and self._is_drawing(first, end)
+            ):
                 self._code(first, end, [*self.above, *self.intro])
             else:
                 self._parts(first, end, block.kind)
@@ -467,7 +467,8 @@ class _ProseReader:
                 text = self.source[left + 1 : right]
                 if len(text) > _LONG_CELL_CHARS:
                     cells.append((right - len(text.lstrip()), right))
-        frame, unit = [*self.above], self.unit + 1
+        frame = [*self.above]
+        unit = self.unit + 1
         begin = start
         for left, right in [*cells, (end, end)]:
             self.unit = unit - 1  # the frame is one unit
@@ -521,7 +522,13 @@ class _ProseReader:
         before = self._text(i - 1)
         if not before.strip() or self._is_quoted(i) != self._is_quoted(i - 1):
             return True
-        if self.lines_alone or _TIME.match(text) or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
+        if (
+            self.lines_alone
+            or _TIME.match(text)
+            or _LABEL.match(text)
+            or _SPEAKER.match(text)
+            or _FIELD_KEY.match(text)
+        ):
             return True
         if TURN_LINE.match(before.strip()):
             return True
@@ -550,7 +557,9 @@ class _ProseReader:
         label = speaker.end() if speaker else label
         spans = list(prose_spans(self.plain, label, stop))
         self._cover_edges(spans, label, stop)
-        heads = [*self.above, *(self.intro if is_item else ())]
+        heads = list(self.above)
+        if is_item:
+            heads += self.intro
         if label > start and (len(spans) > 1 or len(spans[0]) > 1):
             heads.append(self._add(start, label, "label", heads=tuple(heads), cost=cost))
         else:
