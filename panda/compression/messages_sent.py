@@ -57,7 +57,9 @@ def is_messages(source: str) -> bool:
         return True
     lines = source.split("\n")
     turns = sum(TURN_LINE.match(text.strip()) is not None for text in lines)
-    speakers = Counter(match[0] for text in lines if (match := _SPEAKER.match(text)))
+    speakers = Counter(
+        match[0] for text in lines if (match := _SPEAKER.match(text)) and match.end() < len(text)
+    )
     is_talk = len(speakers) <= _MOST_SPEAKERS and all(count > 1 for count in speakers.values())
     return turns >= _LEAST_TURNS or (is_talk and speakers.total() > _LEAST_TURNS)
 
@@ -178,13 +180,17 @@ def _mark_low(source: str, pieces: Sequence[Piece], own: Sequence[int]) -> None:
         text = piece.text.strip("*_ ")
         is_over = is_over or _SIGNATURE.match(text) is not None
         is_name = len(text.split()) <= _NAME_WORDS and not text.endswith((".", "!", "?", ":"))
+        is_greeting = len(text) <= _GREETING_CHARS and _GREETING.search(text) is not None
         if is_over:
             piece.low = piece.low or "signature"
         elif _PART_HEADER.match(text) or (is_opening and _HEADER.match(text)):
             piece.low = piece.low or "header of a message"
         elif source.startswith(">", source.rfind("\n", 0, piece.start) + 1):
             piece.low = _QUOTED
-        elif (len(text) <= _GREETING_CHARS and _GREETING.match(text)) or (
+        elif is_greeting and place > len(own) / 2 and not text.endswith((".", "!", "?")):
+            piece.low = piece.low or "greeting"
+            is_over = True
+        elif (is_greeting and _GREETING.match(text)) or (
             is_name and ((is_opening and text.endswith(",")) or place == len(own) - 1)
         ):
             piece.low = piece.low or "greeting"

@@ -34,6 +34,8 @@ _SPEAKER = lazy_pattern(
 TURN_LINE = lazy_pattern(
     r"(?:\*\*)?[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
     r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)\Z"
+    r"|(?:\*\*)?[^\W\d][^:\n]{0,60}? (?:commented|wrote|replied|answered|said|posted)\b"
+    r"[^:\n]{0,30}\d{4}[^\n]{0,12}\Z"
 )
 """Says who wrote what stands below, and when."""
 _TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
@@ -41,13 +43,13 @@ _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
 _ADDRESS = lazy_pattern(r"(?:.*, *)?[a-z]+://\S+$|.*<?\S+@\S+>?$")
-_PART_BEGINNINGS = (_TIME, _LABEL, _SPEAKER, _FIELD_KEY)
 _LEAST_FIELDS = 4
 _LIST_COST = 0.8
 """What each of several lines with the same key costs more."""
 _NOTICES = phrases("page_text.txt", "notices")
 _MOST_NOTICES = 0.2
 _NOTICE_COST = 1.5
+_SUMMARIES = phrases("page_text.txt", "summaries")
 _BACK_MATTER = phrases("page_text.txt", "back_matter")
 _MARKUP = lazy_pattern(
     r"""<[^>]{0,2000}>                     # tags and comments
@@ -90,6 +92,7 @@ _OUTPUT = 0.6
 _SECTION = 0.3
 _LEVEL = 0.4
 _BACK_MATTER_COST = 0.7
+_SUMMARY_COST = 0.1
 _PREAMBLE = 0.8
 """What the place within it costs in the first section, beside the others."""
 
@@ -191,6 +194,8 @@ def _weigh_fields(source: str, pieces: Sequence[Piece]) -> int:
 def _mark_title(pieces: Sequence[Piece], begin: int) -> None:
     """Put the title, and the first sentence of what the document is, before all but errors."""
     for piece in pieces[begin:]:
+        if _FIELD_KEY.match(piece.text) and piece.kind == "sentence":
+            continue
         if piece.kind in ("sentence", "row") and not piece.low and len(_WORD.findall(piece.text)) > 3:
             piece.tier = TITLE_TIER
             return
@@ -373,6 +378,8 @@ class _ProseReader:
         self.section_cost = _SECTION * math.log2(1 + place) + _LEVEL * (len(self.path) + (not is_title))
         if not is_title and _BACK_MATTER.search(block.title):
             self.section_cost += _BACK_MATTER_COST
+        if _SUMMARIES.fullmatch(block.title.strip("*_: ")):
+            self.section_cost = min(self.section_cost, _SUMMARY_COST)
         self.heading_cost = self.section_cost
         self.numbered = 0
         self.paragraphs = 0
@@ -437,8 +444,8 @@ class _ProseReader:
             cost = base + _CODE_GROUP * math.log2(1 + n) + 0.1
             if all(_IMPORT.match(self._text(i)) for i in group) and len(groups) > 1:
                 cost += _CODE_GROUP
-            if any(commands) and not _COMMAND.match(self._text(group[0])):
-                cost += _OUTPUT
+            if any(commands):
+                cost += _OUTPUT * (_COMMAND.match(self._text(group[0])) is None)
             start = self.lines[group[0]][0]
             stop = self.lines[group[-1]][1]
             if stop - start <= _GROUP_CHARS:
