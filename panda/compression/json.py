@@ -298,7 +298,7 @@ class _Weigher:
             ):
                 piece.tier = ERROR_TIER
                 piece.noun = "error"
-            elif len(piece.path) == 1 and piece.path[0].lower() in _TITLE_KEYS:
+            elif self.objects[()] == 1 and len(piece.path) == 1 and piece.path[0].lower() in _TITLE_KEYS:
                 piece.tier = TITLE_TIER
             elif not is_example:
                 shape = self.shapes[node.first]

@@ -22,7 +22,6 @@ _QUOTED = "quoted"
 _NAME_WORDS = 3
 _SHORT = 0.5
 """What a sentence costs more that has no more words than a name."""
-_FORWARD = 0.2
 _FORWARDED = lazy_pattern(r"-{2,} ?\w[^\n]*-{2,}\s*\Z")
 _SIGNATURE = lazy_pattern(r"--\s*\Z")
 _DECIDED = phrases("page_text.txt", "decided")
@@ -82,8 +81,6 @@ def parse_messages(source: str) -> TextOutline:
     for place, message in enumerate(messages):
         distance = min(place, len(messages) - 1 - place)
         base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
-        if _FORWARDED.match(pieces[message.start].text):
-            base += _FORWARD
         _weigh_message(source, pieces, message, place, base=base)
     for i in last:
         pieces[i].cost = min(pieces[i].cost, _LAST_COST)

@@ -87,8 +87,6 @@ _MOST_PARAGRAPH = 1.8
 _SENTENCE = 0.6
 _ITEM = 0.25
 _CODE_GROUP = 0.6
-_OUTPUT = 0.6
-"""What the output of a command costs more than the command."""
 _SECTION = 0.3
 _LEVEL = 0.4
 _BACK_MATTER_COST = 0.7
@@ -444,8 +442,6 @@ class _ProseReader:
             cost = base + _CODE_GROUP * math.log2(1 + n) + 0.1
             if all(_IMPORT.match(self._text(i)) for i in group) and len(groups) > 1:
                 cost += _CODE_GROUP
-            if any(commands):
-                cost += _OUTPUT * (_COMMAND.match(self._text(group[0])) is None)
             start = self.lines[group[0]][0]
             stop = self.lines[group[-1]][1]
             if stop - start <= _GROUP_CHARS:
