@@ -49,10 +49,10 @@ def parse_indented(source: str) -> TextOutline:
     >>> parse_indented("a:\n  b: 1\n  c: 2\nd: all the others\n").render({1})
     'a:\n  b: 1\n[… 2 lines]\n'
     """
-    return TextOutline(source, tuple(_Reader(source).read()))
+    return TextOutline(source, tuple(_SettingsReader(source).read()))
 
 
-class _Reader:
+class _SettingsReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.pieces: list[Piece] = []

@@ -239,12 +239,12 @@ class _Parser:
 class _Weigher:
     """Says of each value how much a reader needs it: the shape, one full example, what differs from it."""
 
-    def __init__(self, pieces: Sequence[Piece], root: _Node) -> None:
+    def __init__(self, pieces: Sequence[Piece], root_node: _Node) -> None:
         self.pieces = pieces
         self.shapes: list[tuple[str, ...]] = [()] * len(pieces)
         """Keys that each value stands below, those of a set of like objects as one."""
         self.objects: Counter[tuple[str, ...]] = Counter()
-        self._find_shapes(root, ())
+        self._find_shapes(root_node, ())
         alike: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         for piece, shape in zip(pieces, self.shapes, strict=True):
             alike[shape][piece.text.partition(": ")[2]] += 1
