@@ -25,7 +25,7 @@ class Limits:
 
     def target(self, used_tokens: int, room_tokens: int) -> int:
         """
-        What inputs of so many tokens may have of their budget (S3, Configuration).
+        Return what inputs of so many tokens may have of their budget (S3, Configuration).
 
         >>> Limits().target(1_900, 2_000), Limits().target(2_001, 2_000), Limits().target(9_600, 10_000)
         (2000, 1800, 9000)

@@ -119,13 +119,32 @@ def compress(
     before = count_tokens(source)
     if before <= budget_tokens:
         seconds = time.monotonic() - started
-        return Compression(source, kind, None, before, before, 0, "none", 0, (), (), seconds)
+        return Compression(
+            text=source,
+            kind=kind,
+            format=None,
+            before_tokens=before,
+            after_tokens=before,
+            rung=0,
+            method="none",
+            kept_pieces=0,
+            dropped=(),
+            protected=(),
+            seconds=seconds,
+        )
     document_format = document_format or detect_format(name, source, kind)
     outline, protected = _read(source, kind, document_format, tuple(keep))
     pieces = outline.pieces
     closeness = closeness if document_format in _PROSE else None
     order = rank(pieces, protected, kind, query=(query or "").strip(), closeness=closeness)
-    kept_pieces = _fill(outline, protected, find_first(pieces, kind), order, budget_tokens, marks_alone)
+    kept_pieces = _fill(
+        outline,
+        protected,
+        find_first(pieces, kind),
+        order,
+        budget=budget_tokens,
+        marks_alone=marks_alone,
+    )
     full = with_heads(pieces, kept_pieces)
     output = outline.render(kept_pieces)
     why = {i: item for item in order for i in item.pieces}
@@ -159,7 +178,7 @@ def compress(
     )
 
 
-def _count_parts(pieces: Sequence[Piece], kept: Set[int]) -> tuple[KeptParts, ...]:
+def _count_parts(pieces: Sequence[Piece], selected: Set[int]) -> tuple[KeptParts, ...]:
     """Return how many errors, headings, sentences, rows, lines and values there are, and are kept."""
     before: dict[str, set[int]] = {}
     after: dict[str, set[int]] = {}
@@ -167,7 +186,7 @@ def _count_parts(pieces: Sequence[Piece], kept: Set[int]) -> tuple[KeptParts, ..
         kind: str = piece.noun or ("value" if piece.kind == "field" else piece.kind)
         if piece.noun or kind in ("heading", "sentence", "value"):
             before.setdefault(kind, set()).add(piece.unit)
-            if i in kept:
+            if i in selected:
                 after.setdefault(kind, set()).add(piece.unit)
     return tuple(KeptParts(kind, len(units), len(after.get(kind, ()))) for kind, units in before.items())
 
@@ -214,6 +233,7 @@ def _fill(
     protected: Mapping[int, str],
     leading: tuple[Set[int], Set[int], float],
     order: Sequence[Item],
+    *,
     budget: int,
     marks_alone: bool,
 ) -> set[int]:
@@ -223,27 +243,29 @@ def _fill(
     one. So what is kept at a budget is kept at twice that one.
     """
 
-    def measure(kept: Set[int], following: Sequence[Item]) -> int:
-        return count_tokens(outline.render({*kept, *(i for item in following for i in item.pieces)}))
+    def measure(selected: Set[int], following: Sequence[Item]) -> int:
+        return count_tokens(outline.render({*selected, *(i for item in following for i in item.pieces)}))
 
-    kept = set(protected)
-    least = measure(kept, ())
+    selected = set(protected)
+    least = measure(selected, ())
     together, early, share = leading
-    if measure(together, ()) <= share * budget and measure(kept | together, ()) <= budget:
-        kept |= together
+    if measure(together, ()) <= share * budget and measure(selected | together, ()) <= budget:
+        selected |= together
     earlier = [item for item in order if item.rung == 3 and not early.isdisjoint(item.pieces)]
-    if not kept:
-        kept |= _first_short(order, measure, budget)
-    for group in (earlier, order) if least <= budget else ():
-        items = [item for item in group if not kept.issuperset(item.pieces)]
-        count = _longest_fitting(kept, items, measure, budget)
-        reach = _longest_fitting(kept, items, measure, 2 * budget)
-        kept.update(i for item in items[:count] for i in item.pieces)
-        _fill_up(kept, items[count:reach], measure, budget)
-        if not all(kept.issuperset(item.pieces) for item in earlier):
+    if not selected:
+        selected |= _first_short(order, measure, budget)
+    for group in (earlier, order):
+        if least > budget:
             break
-    if least <= budget and (kept or marks_alone):
-        return kept
+        items = [item for item in group if not selected.issuperset(item.pieces)]
+        count = _longest_fitting(selected, items, measure, budget)
+        reach = _longest_fitting(selected, items, measure, 2 * budget)
+        selected.update(i for item in items[:count] for i in item.pieces)
+        _fill_up(selected, items[count:reach], measure, budget)
+        if not all(selected.issuperset(item.pieces) for item in earlier):
+            break
+    if least <= budget and (selected or marks_alone):
+        return selected
     message = f"nothing fits into a budget of {budget} tokens"
     if least > budget:
         reasons = Counter(protected.values()).most_common()
@@ -286,7 +308,7 @@ def _fill_up(picked: set[int], following: Sequence[Item], measure: _Size, most: 
             room = most - after
 
 
-def _longest_fitting(kept: Set[int], following: Sequence[Item], measure: _Size, most: int) -> int:
+def _longest_fitting(selected: Set[int], following: Sequence[Item], measure: _Size, most: int) -> int:
     """Return how many of the following items fit beside what is kept."""
     low = 0
     high = 0
@@ -296,7 +318,7 @@ def _longest_fitting(kept: Set[int], following: Sequence[Item], measure: _Size, 
         high += 1
     while low < high:
         middle = (low + high + 1) // 2
-        if measure(kept, following[:middle]) <= most:
+        if measure(selected, following[:middle]) <= most:
             low = middle
         else:
             high = middle - 1
@@ -307,7 +329,8 @@ class CompressionCache:
     """Results by all that decides them; none as old as the given age is used."""
 
     def __init__(self, directory: Path, *, max_age_seconds: float) -> None:
-        self._directory, self._max_age_seconds = directory, max_age_seconds
+        self._directory = directory
+        self._max_age_seconds = max_age_seconds
 
     def key(self, *parts: object) -> str:
         """The name of a result that these plain JSON values decide, always in the same order."""

@@ -24,7 +24,8 @@ ERROR_KEYS = frozenset(["stderr", "exception", "traceback", "failure", "failures
 """Keys whose values tell of an error, beside all that end in "error" or "errors"."""
 NO_ERROR = ("null", "false", "[]", "{}", "", "0", "ok")
 _LEVEL = lazy_pattern(
-    r"(?<![\w-])(?P<quiet>TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?)(?![\w-])|(?<![\w-])(?:ERROR|FATAL|CRITICAL)(?![\w-])"
+    r"\A(?:(?P<still>[IWD])|[EF])\d{4} \d\d:\d\d:\d\d"
+    r"|(?<![\w-])(?P<quiet>TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?)(?![\w-])|(?<![\w-])(?:ERROR|FATAL|CRITICAL)(?![\w-])"
     r"|\"?(?:level|severity|lvl)\"?\s*[:=]\s*\"?(?:(?P<calm>trace|debug|info|notice|warn(?:ing)?)|(?:error|fatal|critical))\b"
 )
 _LEVEL_CHARS = 200
@@ -39,7 +40,7 @@ def is_error_level(text: str) -> bool | None:
     (True, False, None)
     """
     match = _LEVEL.search(text, 0, _LEVEL_CHARS)
-    return None if match is None else not (match["quiet"] or match["calm"])
+    return None if match is None else not (match["quiet"] or match["calm"] or match["still"])
 
 
 def is_error_key(key: str) -> bool:

@@ -38,7 +38,8 @@ REWRITE = "rewrite"
 STEPS = {kind: f"compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
 """The step of the registry whose recipe rewrites a document of each type."""
 
-DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
+DOCUMENT_TOKENS = 8_600
+DOCUMENT_TARGET_TOKENS = 7_500
 """A context.md above the first is brought down to the second."""
 
 _LAST_HEADING = lazy_pattern(r"(?:\A|\n\n)### [^\n]*\Z")
@@ -157,7 +158,7 @@ def fit_documents(
     for i, floor in [*shares.items(), *least.items()]:
         if over <= 0 or floor >= sizes[i]:
             continue
-        made = compress(
+        compression = compress(
             documents[i].text,
             kind=kinds[i],
             budget_tokens=max(floor, sizes[i] - over),
@@ -165,9 +166,12 @@ def fit_documents(
             keep=keep,
             rewrite=rewriter(kinds[i]),
         )
-        fitted[i] = replace(documents[i], text=made.text)
-        before, after = made.before_tokens, made.after_tokens
-        cuts[i] = Cut(documents[i].name, before, after, made.method, kinds[i], seconds=made.seconds)
+        fitted[i] = replace(documents[i], text=compression.text)
+        before = compression.before_tokens
+        after = compression.after_tokens
+        cuts[i] = Cut(
+            documents[i].name, before, after, compression.method, kinds[i], seconds=compression.seconds
+        )
         over -= sizes[i] - after
         sizes[i] = after
     return fitted, list(cuts.values())
@@ -201,7 +205,9 @@ def fit_context(
         if total <= most:
             break
         most = DOCUMENT_TARGET_TOKENS
-        group = [one for one in document.sections if one.number and (one.number == number) is is_newest]
+        group = [
+            other for other in document.sections if other.number and (other.number == number) is is_newest
+        ]
         for section, budget in _shares(group, total - most):
             section, cut = _shrink(section, budget, query)
             if cut is not None:
@@ -228,7 +234,8 @@ def fit_section(
     all of them to one mark with their numbers. The newest stays whole unless it alone is over the budget. A
     section whose `_meta` leaves no room comes back as far down as it goes.
     """
-    budget, before = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
+    budget = SECTIONS[section.number].budget_tokens
+    before = count_tokens(render_section(section))
     if section.number == Phase.QUERY_ANALYZER or before <= budget:
         return section, None
     newest = section.blocks[newest_result(section) :]
@@ -257,12 +264,12 @@ def _shrink(
         if section.number == Phase.CONTEXT_GATHERER:
             order = [*order[-1:], *order[:-1]]  # the constraints, which stand last, are cut last
         name = "tool_result" if is_tools else "context.md"
-        given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
+        inputs = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
         frame = count_tokens(render_section(form)) - sum(map(count_tokens, texts.values()))
         room = budget - frame - len(texts)  # texts beside each other may take a token more
         try:
             fitted, cuts = fit_documents(
-                given, room_tokens=max(0, room), query=query, rewriter=lambda kind: rewrite
+                inputs, room_tokens=max(0, room), query=query, rewriter=lambda kind: rewrite
             )
         except BudgetExceededError:
             continue
@@ -274,7 +281,15 @@ def _shrink(
         if after <= budget:
             method = REWRITE if any(cut.method == REWRITE for cut in cuts) else "lexical"
             seconds = sum(cut.seconds for cut in cuts)
-            return shrunk, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
+            return shrunk, Cut(
+                name=f"§{section.number}",
+                before_tokens=before,
+                after_tokens=after,
+                method=method,
+                content_type=kind,
+                trigger="section",
+                seconds=seconds,
+            )
     return section, None
 
 
@@ -298,18 +313,19 @@ def _texts_of(section: Section) -> tuple[dict[int, str], dict[int, str]]:
 
 def _forms(section: Section) -> Iterator[tuple[Section, int]]:
     """
-    What a section may be compressed as, the fullest first, with the block from which on it stays whole; of
-    §4 with less and less of the older results, which can be read in steps/.
+    Yield what a section may be compressed as, the fullest first, with the block from which on it stays whole;
+    of §4 with less and less of the older results, which can be read in steps/.
     """
-    blocks, end = section.blocks, len(section.blocks)
+    blocks = section.blocks
+    end = len(blocks)
     if section.number == Phase.COORDINATOR:
         newest = newest_result(section)
         older: list[Block] = []
         numbers: list[object] = []
         for block in blocks[:newest]:
             if isinstance(block, Meta):
-                known = block.values.get("steps")
-                numbers += known if isinstance(known, list) else [block.values.get("step")]
+                steps = block.values.get("steps")
+                numbers += steps if isinstance(steps, list) else [block.values.get("step")]
                 block = Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
             older.append(block)
         short = Section(Phase.COORDINATOR, (*older, *blocks[newest:]))
@@ -324,7 +340,7 @@ def _forms(section: Section) -> Iterator[tuple[Section, int]]:
 
 
 def newest_result(section: Section) -> int:
-    """Where the newest result of §4 begins; what is said behind it of how the calls ended belongs to it."""
+    """Return where the newest result of §4 begins, with what is said behind it of how the calls ended."""
     steps = [
         n for n, block in enumerate(section.blocks) if isinstance(block, Meta) and "step" in block.values
     ]
@@ -333,7 +349,9 @@ def newest_result(section: Section) -> int:
 
 def _shares(sections: Sequence[Section], over: int) -> list[tuple[Section, int]]:
     """The sections to shrink, largest first, with the common size that takes off so many tokens together."""
-    sizes = sorted(((count_tokens(render_section(one)), one.number, one) for one in sections), reverse=True)
+    sizes = sorted(
+        ((count_tokens(render_section(other)), other.number, other) for other in sections), reverse=True
+    )
     cap = 0
     for n in range(1, len(sizes) + 1):
         below = sizes[n][0] if n < len(sizes) else 0
@@ -353,7 +371,8 @@ def compressed_line(
     >>> line.trigger, line.tokens_saved, line.compression_ratio
     ('input', 600, 0.8)
     """
-    before, after = cut.before_tokens, cut.after_tokens
+    before = cut.before_tokens
+    after = cut.after_tokens
     asked = cut.method == REWRITE
     return Execution(
         timestamp=timestamp,
@@ -374,6 +393,6 @@ def compressed_line(
 
 
 def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None) -> Execution:
-    """What could not be brought within its budget, for the log."""
+    """Return what could not be brought within its budget, for the log."""
     line = Execution(timestamp=timestamp, event=OVERFLOW, document=what, content_type=None)
     return structs.replace(line, recipe=recipe, model_layer=None, message=message)

@@ -40,6 +40,7 @@ _SAME_COST = 2.0
 _ODD_COST = 0.35
 _ALIKE = 3
 """So many values below the same keys are compared."""
+_RARE_SHARE = 0.25
 _MOST_SHARE = 0.6
 """Part of them that say the same, from which on the others are what differs."""
 
@@ -67,14 +68,14 @@ class _Node:
     text: str = ""  # of any other, as JSON; of a string in several pieces as it is
     spans: list[tuple[int, int]] = field(default_factory=list)  # of such a string: where its pieces stand
 
-    def render(self, kept: Set[int], wordings: Wordings, pieces: Sequence[Piece]) -> str:
-        """What is kept of it, as JSON; empty if that is nothing."""
+    def render(self, selected: Set[int], wordings: Wordings, pieces: Sequence[Piece]) -> str:
+        """Return what is kept of it, as JSON; empty if that is nothing."""
         if self.spans:
-            return self._render_text(kept, wordings)
+            return self._render_text(selected, wordings)
         if not self.brackets:
-            return self.text if self.first in kept else ""
+            return self.text if self.first in selected else ""
         texts = [
-            child.key + text if (text := child.render(kept, wordings, pieces)) else ""
+            child.key + text if (text := child.render(selected, wordings, pieces)) else ""
             for child in self.children
         ]
         if not any(texts):
@@ -106,12 +107,16 @@ class _Node:
                 counts.append(count_noun(errors, "error"))
             yield json.dumps(f"[… {', '.join(counts)}]", ensure_ascii=False)
 
-    def _render_text(self, kept: Set[int], wordings: Wordings) -> str:
+    def _render_text(self, selected: Set[int], wordings: Wordings) -> str:
         parts: list[str] = []
-        last, end = self.first - 1, 0
+        last = self.first - 1
+        end = 0
         for i, (start, stop) in enumerate(self.spans, self.first):
-            if i in kept and i > last:
-                parts.append(self.text[end:start] if i == last + 1 else f" {MARK} " if parts else f"{MARK} ")
+            if i in selected and i > last:
+                if i == last + 1:
+                    parts.append(self.text[end:start])
+                else:
+                    parts.append(f" {MARK} " if parts else f"{MARK} ")
                 last, text = wordings.get(i, (i, self.text[start:stop]))
                 end = self.spans[last - self.first][1]
                 parts.append(text)
@@ -125,14 +130,14 @@ class JsonOutline:
     pieces: Sequence[Piece]  # its values, long strings in several pieces
     root: _Node  # the value itself
 
-    def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
+    def render(self, selected: Set[int], wordings: Wordings | None = None) -> str:
         """The document with these pieces, `"[…]"` for what was left out."""
-        text = self.root.render(with_heads(self.pieces, kept), wordings or {}, self.pieces)
+        text = self.root.render(with_heads(self.pieces, selected), wordings or {}, self.pieces)
         bare = f'["{MARK}"]' if self.root.brackets == "[]" else f'{{"{MARK}": null}}'
         return (text or bare) + ("\n" if self.source.endswith("\n") else "")
 
     def text(self, first: int, last: int) -> str:
-        """What the pieces from one to another say, which are those of one string."""
+        """Return what the pieces from one to another say, which are those of one string."""
         return " ".join(piece.text for piece in self.pieces[first : last + 1])
 
 
@@ -154,7 +159,7 @@ def parse_json(source: str) -> JsonOutline | None:
         root = parser.parse(value, (), 0)
     except (ValueError, RecursionError):
         return None
-    _Weigher(parser.pieces).weigh(root, 0.0)
+    _Weigher(parser.pieces, root).weigh(root, 0.0)
     return JsonOutline(source, tuple(parser.pieces), root)
 
 
@@ -197,7 +202,9 @@ class _Parser:
         value = members.get("confidence")
         sure = float(value) if isinstance(value, _Number) and 0 <= float(value) <= 1 else None
         flag = places["confidence"] if sure is not None and sure < _UNSURE else None
-        for i in range(node.first, len(self.pieces)) if name is not None or sure is not None else ():
+        if name is None and sure is None:
+            return
+        for i in range(node.first, len(self.pieces)):
             piece = self.pieces[i]
             heads = {flag} if _SAYS_ITSELF.search(piece.text) else {name, flag}
             piece.heads = (*piece.heads, *(head for head in heads - {i} if head is not None))
@@ -226,23 +233,41 @@ class _Parser:
 
     def _add(self, path: tuple[str, ...], text: str, kind: Any) -> None:
         at = len(self.pieces)
-        self.pieces.append(Piece(at, at + 1, kind, text, self.line, at, path=path))
+        self.pieces.append(Piece(at, at + 1, kind, text, line=self.line, unit=at, path=path))
 
 
 class _Weigher:
     """Says of each value how much a reader needs it: the shape, one full example, what differs from it."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[Piece], root_node: _Node) -> None:
         self.pieces = pieces
+        self.shapes: list[tuple[str, ...]] = [()] * len(pieces)
+        """Keys that each value stands below, those of a set of like objects as one."""
+        self.objects: Counter[tuple[str, ...]] = Counter()
+        self._find_shapes(root_node, ())
         alike: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-        for piece in pieces:
-            alike[piece.path][piece.text] += 1
+        for piece, shape in zip(pieces, self.shapes, strict=True):
+            alike[shape][piece.text.partition(": ")[2]] += 1
         self.most: dict[tuple[str, ...], str] = {}
         """Of values below the same keys, the one that most of them are; none where they all differ."""
-        for path, counts in alike.items():
+        self.rare: set[tuple[str, ...]] = set()
+        """Keys that few of the like objects have."""
+        for shape, counts in alike.items():
             text, count = counts.most_common(1)[0]
             if counts.total() >= _ALIKE and count >= _MOST_SHARE * counts.total():
-                self.most[path] = text
+                self.most[shape] = text
+            objects = self.objects[shape[:-1]]
+            if objects >= _ALIKE and counts.total() <= _RARE_SHARE * objects:
+                self.rare.add(shape)
+
+    def _find_shapes(self, node: _Node, shape: tuple[str, ...]) -> None:
+        if not node.brackets:
+            self.shapes[node.first : node.end] = [shape] * (node.end - node.first)
+        self.objects[shape] += node.brackets == "{}"
+        is_set = node.brackets == "{}" and _is_set_of_objects(node)
+        for child in node.children:
+            key = "*" if is_set else child.key
+            self._find_shapes(child, (*shape, key) if node.brackets == "{}" else shape)
 
     def weigh(self, node: _Node, cost: float, *, is_example: bool = True) -> None:
         """Set the cost of the values of a node, which itself costs so much."""
@@ -256,7 +281,8 @@ class _Weigher:
                 own = cost + _ITEM_PLACE * math.log2(1 + place)
             if child.brackets:
                 own += _LEVEL
-            is_first = is_example and (node.brackets == "{}" or place == 0)
+            is_member = node.brackets == "{}" and not _is_set_of_objects(node)
+            is_first = is_example and (is_member or place == 0)
             self.weigh(child, own, is_example=is_first)
 
     def _weigh_value(self, node: _Node, cost: float, *, is_example: bool) -> None:
@@ -272,13 +298,24 @@ class _Weigher:
             ):
                 piece.tier = ERROR_TIER
                 piece.noun = "error"
-            elif len(piece.path) == 1 and piece.path[0].lower() in _TITLE_KEYS:
+            elif self.objects[()] == 1 and len(piece.path) == 1 and piece.path[0].lower() in _TITLE_KEYS:
                 piece.tier = TITLE_TIER
-            elif not is_example and piece.path in self.most:
-                if piece.text == self.most[piece.path]:
-                    piece.cost += _SAME_COST
-                else:
+            elif not is_example:
+                shape = self.shapes[node.first]
+                usual = self.most.get(shape)
+                if shape in self.rare or (usual is not None and piece.text.partition(": ")[2] != usual):
                     piece.cost = _ODD_COST + 0.05 * piece.cost
+                elif usual is not None:
+                    piece.cost += _SAME_COST
+
+
+def _is_set_of_objects(node: _Node) -> bool:
+    """Return whether the values of an object are objects with mostly the same keys, as entries by name."""
+    if len(node.children) < _ALIKE or any(child.brackets != "{}" for child in node.children):
+        return False
+    keys = [{member.key for member in child.children} for child in node.children]
+    counts = Counter(key for own in keys for key in own)
+    return 2 * sum(map(len, keys)) > len(counts) * len(keys)
 
 
 def _dumps(value: Any) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from panda.compression.outcomes import weigh_outcomes
+from panda.compression.outcomes import tells_reason_or_duty, weigh_outcomes
 from panda.compression.pieces import TITLE_TIER, Piece, TextOutline
 from panda.compression.prose import TURN_LINE, parse_prose
 from panda.language.patterns import lazy_pattern
@@ -17,8 +17,12 @@ _KEPT_HEADERS = ("from", "to", "date", "status", "priority", "reporter", "assign
 _FIRST_HEADERS = ("from", "to", "date", "status")
 _HEADER_CHARS = 120
 _SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{0,30}:\*{0,2}(?=\s|\Z)")
-_PART_HEADER = lazy_pattern(r"-{4,}\S|Content-[\w-]+: |MIME-Version: ")
-_QUOTED = lazy_pattern(r">")
+_PART_HEADER = lazy_pattern(r"-{4,} ?\S|Content-[\w-]+: |MIME-Version: ")
+_QUOTED = "quoted"
+_NAME_WORDS = 3
+_SHORT = 0.5
+"""What a sentence costs more that has no more words than a name."""
+_FORWARDED = lazy_pattern(r"-{2,} ?\w[^\n]*-{2,}\s*\Z")
 _SIGNATURE = lazy_pattern(r"--\s*\Z")
 _DECIDED = phrases("page_text.txt", "decided")
 _GREETING = phrases("page_text.txt", "greetings")
@@ -26,7 +30,14 @@ _GREETING_CHARS = 60
 _LEAST_TURNS = 3
 _MOST_SPEAKERS = 4
 _DISTANCE = 0.15
-_SENTENCE = 0.35
+_SENTENCE = 0.3
+_CUE = 0.4
+"""What a sentence costs less that tells a reason or a duty."""
+_ANSWER = 0.1
+"""What an answer costs more for each doubling of those before it."""
+_ANSWERED = 0.5
+"""What the paragraph that is answered costs more than the answer."""
+_DECIDED_COST = 0.2
 _LAST_COST = 0.15
 """What the last sentence of the last of several messages costs at most."""
 
@@ -45,7 +56,9 @@ def is_messages(source: str) -> bool:
         return True
     lines = source.split("\n")
     turns = sum(TURN_LINE.match(text.strip()) is not None for text in lines)
-    speakers = Counter(match[0] for text in lines if (match := _SPEAKER.match(text)))
+    speakers = Counter(
+        match[0] for text in lines if (match := _SPEAKER.match(text)) and match.end() < len(text)
+    )
     is_talk = len(speakers) <= _MOST_SPEAKERS and all(count > 1 for count in speakers.values())
     return turns >= _LEAST_TURNS or (is_talk and speakers.total() > _LEAST_TURNS)
 
@@ -66,7 +79,9 @@ def parse_messages(source: str) -> TextOutline:
     messages = [range(first, end) for first, end in pairwise(bounds)]
     last = [i for i in messages[-1] if pieces[i].kind == "sentence"][-1:] if len(messages) > 1 else []
     for place, message in enumerate(messages):
-        _weigh_message(pieces, message, place, distance=min(place, len(messages) - 1 - place))
+        distance = min(place, len(messages) - 1 - place)
+        base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
+        _weigh_message(source, pieces, message, place, base=base)
     for i in last:
         pieces[i].cost = min(pieces[i].cost, _LAST_COST)
     weigh_outcomes(source, pieces)
@@ -104,41 +119,76 @@ def _find_beginnings(pieces: Sequence[Piece], first: int) -> list[int]:
         begins = [i for i in range(first, len(pieces)) if pattern.match(pieces[i].text)]
         if len(begins) >= _LEAST_TURNS:
             return begins
-    return []
+    return [i for i in range(first, len(pieces)) if _FORWARDED.match(pieces[i].text)]
 
 
-def _weigh_message(pieces: Sequence[Piece], span: range, place: int, *, distance: int) -> None:
-    """Weigh the sentences of a message, so many from the first or last; who wrote it stands with each."""
-    base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
+def _weigh_message(source: str, pieces: Sequence[Piece], span: range, place: int, *, base: float) -> None:
+    """
+    Weigh the sentences of a message. Who wrote it stands with each; of what it quotes the paragraphs that it
+    answers come after the answers.
+    """
     writer = span.start if TURN_LINE.match(pieces[span.start].text) else None
     if writer is not None:
         pieces[writer].heads = tuple(head for head in pieces[writer].heads if head < writer)
+    own = [i for i in span if i != writer and pieces[i].kind in ("sentence", "row", "code")]
+    _mark_low(source, pieces, own)
+    answers = 0
     number = 0
-    is_over = False  # only a signature follows
     for i in span:
         piece = pieces[i]
+        piece.heads = [head for head in piece.heads if head in span or pieces[head].kind == "heading"]
         if writer is not None and i != writer:
             piece.heads = (*piece.heads, writer)
         if piece.kind not in ("sentence", "row", "code"):
             continue
-        is_over = is_over or _SIGNATURE.match(piece.text) is not None
-        if is_over:
-            piece.low = piece.low or "signature"
-        elif _PART_HEADER.match(piece.text):
-            piece.low = piece.low or "header of a message"
-        elif _QUOTED.match(piece.text):
-            piece.low = piece.low or "quoted"
-        elif len(piece.text) <= _GREETING_CHARS and _GREETING.match(piece.text.strip("*_ ")):
-            piece.low = piece.low or "greeting"
+        if piece.low == _QUOTED:
+            answers += number > 0
+            number = 0
         if piece.low or i == writer:
             piece.tier = 0
             piece.cost = base + 1.0
             continue
-        piece.tier = TITLE_TIER if place == 0 and number == 0 else 0
-        piece.cost = base + _SENTENCE * math.log2(1 + number)
+        is_short = len(piece.text.split()) <= _NAME_WORDS
+        piece.tier = TITLE_TIER if place == 0 and number == 0 and answers == 0 and not is_short else 0
+        piece.cost = base + _SENTENCE * math.log2(1 + number) + _ANSWER * math.log2(1 + answers)
+        piece.cost += _SHORT * is_short
         if _DECIDED.search(piece.text):
-            piece.cost = min(piece.cost, 0.2)
+            piece.cost = min(piece.cost, _DECIDED_COST)
             piece.tier = TITLE_TIER
         elif piece.text.rstrip().endswith("?") and place == 0:
             piece.cost -= 0.3
-        number += 1
+        if tells_reason_or_duty(piece.text):
+            piece.cost = max(0.0, piece.cost - _CUE)
+        number += not is_short
+    for i, following in pairwise(own):
+        if pieces[i].low == _QUOTED and not pieces[following].low:
+            for at in own:
+                if pieces[at].line == pieces[i].line:
+                    pieces[at].low = ""
+                    pieces[at].cost = pieces[following].cost + _ANSWERED
+
+
+def _mark_low(source: str, pieces: Sequence[Piece], own: Sequence[int]) -> None:
+    """Mark what a message quotes, greetings, signatures and headers of its parts."""
+    is_over = False  # only a signature follows
+    is_opening = True
+    for place, i in enumerate(own):
+        piece = pieces[i]
+        text = piece.text.strip("*_ ")
+        is_over = is_over or _SIGNATURE.match(text) is not None
+        is_name = len(text.split()) <= _NAME_WORDS and not text.endswith((".", "!", "?", ":"))
+        is_greeting = len(text) <= _GREETING_CHARS and _GREETING.search(text) is not None
+        if is_over:
+            piece.low = piece.low or "signature"
+        elif _PART_HEADER.match(text) or (is_opening and _HEADER.match(text)):
+            piece.low = piece.low or "header of a message"
+        elif source.startswith(">", source.rfind("\n", 0, piece.start) + 1):
+            piece.low = _QUOTED
+        elif is_greeting and place > len(own) / 2 and not text.endswith((".", "!", "?")):
+            piece.low = piece.low or "greeting"
+            is_over = True
+        elif (is_greeting and _GREETING.match(text)) or (
+            is_name and ((is_opening and text.endswith(",")) or place == len(own) - 1)
+        ):
+            piece.low = piece.low or "greeting"
+        is_opening = is_opening and bool(piece.low)

@@ -99,13 +99,17 @@ def find_protected(
     units: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         units.setdefault(piece.unit, []).append(i)
-    for members in units.values() if keep else ():
+    for members in units.values():
+        if not keep:
+            break
         held = [i for i in members if any(pattern.search(pieces[i].text) for pattern in keep)]
         whole = " ".join(pieces[i].text for i in members)
         if not held and any(pattern.search(whole) for pattern in keep):  # it stands across a cut
             held = members
         reasons |= dict.fromkeys(held, "keep")
-    for i, piece in enumerate(pieces) if kind == "context.md" else ():
+    for i, piece in enumerate(pieces):
+        if kind != "context.md":
+            break
         if piece.section == 0:
             reasons[i] = "section 0"
         elif piece.kind == "front" or piece.text in _SECTION_HEADINGS:
@@ -150,8 +154,8 @@ def bind_sources(pieces: Sequence[Piece]) -> None:
 
 def find_first(pieces: Sequence[Piece], kind: ContentType) -> tuple[set[int], set[int], float]:
     """
-    What comes before all that is not protected (S3 §22, §23): of context.md the newest section, of a page the
-    zones that were read well.
+    Return what comes before all that is not protected (S3 §22, §23): of context.md the newest section, of a
+    page the zones that were read well.
 
     Returns:
         Pieces to be kept together where they fit; those to come first where they do not; and the share of the
@@ -163,8 +167,8 @@ def find_first(pieces: Sequence[Piece], kind: ContentType) -> tuple[set[int], se
         return last, last, 1.0
     sure = set[int]()
     needed = set[int]()
-    for i, piece in enumerate(pieces) if kind == "page_doc" else ():
-        if not _PAGE_LOW.isdisjoint(_object_names(pieces, piece)):
+    for i, piece in enumerate(pieces):
+        if kind != "page_doc" or not _PAGE_LOW.isdisjoint(_object_names(pieces, piece)):
             continue
         is_field = piece.kind == "field"
         confidence = piece.confidence
@@ -270,7 +274,7 @@ def _score(
 ) -> list[float]:
     """Return what each unit is worth: by its place and words, and its fit to the query."""
     texts = [" ".join(pieces[i].text for i in unit) for unit in units]
-    terms = [[term for term in split_terms(text) if term not in _STOP_WORDS] for text in texts]
+    terms = [[term for term in split_terms(URL.sub(" ", text)) if term not in _STOP_WORDS] for text in texts]
     places = [1 / (1 + max(0.0, min(pieces[i].cost for i in unit))) for unit in units]
     words = _central_words(pieces, terms)
     fits = _query_fits(pieces, units, terms, query)
@@ -329,7 +333,7 @@ def _central_words(pieces: Sequence[Piece], terms: Sequence[Sequence[str]]) -> l
 def _query_fits(
     pieces: Sequence[Piece], units: Sequence[Unit], terms: Sequence[Sequence[str]], query: str
 ) -> list[float]:
-    """How far each unit answers the query, 0 to about 2: by words that it, or what is beside it, shares."""
+    """Return how far each unit answers the query, 0 to about 2: by words that it and its neighbours share."""
     asked = list(dict.fromkeys(term for term in split_terms(query) if term not in _STOP_WORDS))
     if not asked:
         return [0.0] * len(units)

@@ -11,7 +11,11 @@ _LABELS = phrases("page_text.txt", "outcomes")
 _MEETINGS = phrases("page_text.txt", "meetings")
 _BEFORE_LABEL = "*#_>[]() -+.0123456789\t"
 _CHECK_BOX = lazy_pattern(r"\s*[-*+] \[[ xX]\] ")
+_ATTENDEES = phrases("page_text.txt", "attendees")
 _REQUESTS = phrases("page_text.txt", "requests")
+_TASKS = phrases("page_text.txt", "tasks")
+_REASONS = phrases("page_text.txt", "reasons")
+_DUTIES = phrases("page_text.txt", "duties")
 _ITEM = lazy_pattern(r"\s*(?:[-*+•]|\d{1,2}[.)])\s")
 _BEHIND_LABEL = lazy_pattern(r"[*_]*(?: [^:.\n]{1,20})?:")
 _TOP_CHARS = 600
@@ -20,6 +24,9 @@ _MOST_FIRST = 12
 _LABELLED = 0.15
 _BELOW = 0.1
 _BOX = 0.4
+_TASK = 0.2
+_ATTENDEE = 1.0
+"""What the list of those who were there costs more."""
 
 
 def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
@@ -41,6 +48,9 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
             continue
         if piece.low or piece.kind not in ("sentence", "row"):
             continue
+        if is_meeting and _names_attendees(pieces, piece):
+            piece.cost += _ATTENDEE
+            continue
         is_request = (piece.text.endswith(":") and _REQUESTS.search(piece.text) is not None) or (
             is_request and intro >= 0
         )
@@ -57,13 +67,26 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
             cost = _LABELLED + _BELOW * math.log2(1 + place)
         elif _CHECK_BOX.match(piece.text):
             cost = _BOX
+        elif is_meeting and _TASKS.search(piece.text):
+            cost = _TASK
         else:
             continue
         if intro >= 0 and intro not in piece.heads:
             piece.heads = (*piece.heads, intro)
         piece.cost = min(piece.cost, cost)
-        if is_meeting and place <= _MOST_FIRST and cost != _BOX and not (is_request and intro >= 0):
+        if (
+            is_meeting
+            and cost not in (_BOX, _TASK)
+            and place <= _MOST_FIRST
+            and not (is_request and intro >= 0)
+        ):
             piece.tier = max(piece.tier, TITLE_TIER)
+
+
+def _names_attendees(pieces: Sequence[Piece], piece: Piece) -> bool:
+    """Return whether a piece stands below a heading or behind a label as "Present:"."""
+    above = [pieces[i].text for i in piece.heads if pieces[i].kind in ("heading", "label")]
+    return any(_ATTENDEES.match(text.lstrip(_BEFORE_LABEL)) for text in [piece.text, *above])
 
 
 def _is_item(pieces: Sequence[Piece], piece: Piece) -> bool:
@@ -83,3 +106,13 @@ def _opens_with_label(pieces: Sequence[Piece], piece: Piece) -> bool:
     text = (labels[-1] if labels else piece.text).lstrip(_BEFORE_LABEL)
     match = _LABELS.match(text)
     return match is not None and _BEHIND_LABEL.match(text, match.end()) is not None
+
+
+def tells_reason_or_duty(text: str) -> bool:
+    """
+    Return whether a sentence tells why something is so, or what must or must not be done.
+
+    >>> tells_reason_or_duty("It failed because of rain"), tells_reason_or_duty("It rains")
+    (True, False)
+    """
+    return _REASONS.search(text) is not None or _DUTIES.search(text) is not None

@@ -36,12 +36,18 @@ Kind = Literal[
 STRUCTURE: frozenset[Kind] = frozenset(("heading", "label", "fence", "table_head", "count"))
 """Pieces that stand only because others do."""
 
-ERROR_TIER, TITLE_TIER = 2, 1
+ERROR_TIER = 2
+TITLE_TIER = 1
 """What is kept first of all, and what comes after it: what the document is, totals of a log."""
+
+EDGE = "edge of a box or quotation"
+"""Why a line of signs around a text goes; no mark tells of it."""
 
 _LONG_CHARS = 320
 """A sentence up to here stays whole."""
-_CLAUSE_CHARS, _MOST_CHARS, _CRUMB_CHARS = 120, 240, 20
+_CLAUSE_CHARS = 120
+_MOST_CHARS = 240
+_CRUMB_CHARS = 20
 _OTHER_LETTER = 3
 _CHAINED_CHARS = 1_600
 """Of a longer sentence a later part may stand without the earlier ones."""
@@ -87,9 +93,10 @@ Wordings = Mapping[int, tuple[int, str]]
 """Other wordings of stretches, by their first piece: the last piece, and the text."""
 
 
-def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
+def with_heads(pieces: Sequence[Piece], selected: Set[int]) -> set[int]:
     """The pieces kept and all the heads that they need."""
-    full, left = set(kept), list(kept)
+    full = set(selected)
+    left = list(selected)
     while left:
         for head in pieces[left.pop()].heads:
             if head not in full:
@@ -190,13 +197,13 @@ class TextOutline:
         gone = len({self.pieces[i].line for i in repeats} - shown_lines)
         return _MORE.sub(f"{gone} more", counter.text, count=1) if gone else ""
 
-    def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
+    def render(self, selected: Set[int], wordings: Wordings | None = None) -> str:
         """The document with only these pieces and the heads they need, a mark for each stretch left out."""
         pieces = self.pieces
         last = before = -1  # the last piece that stands, and the last one that is text of the document
         end = 0  # where that ends in the source
         parts: list[str] = []
-        full = self.standing(kept)
+        full = self.standing(selected)
         for i in [*sorted(full), len(pieces)]:
             if i <= last:  # its stretch is worded anew
                 continue
@@ -205,22 +212,24 @@ class TextOutline:
                 last = i
                 continue
             left_out = [piece for piece in pieces[last + 1 : i] if piece.kind != "count"]
-            told = [piece for piece in left_out if piece.counted_by not in full]
+            uncounted = [piece for piece in left_out if piece.counted_by not in full and piece.low != EDGE]
             start = pieces[i].start if i < len(pieces) else len(self.source)
             if not left_out:
                 parts.append(self.source[end:start])
             else:
-                parts.append(self._gap(before, i, end, left_out, told))
+                parts.append(self._gap(before, i, end, left_out, uncounted))
             if i < len(pieces):
-                last, text = i, self.source[start : pieces[i].end]
+                last = i
+                text = self.source[start : pieces[i].end]
                 if wordings and i in wordings:
                     last, text = wordings[i]
-                before, end = last, pieces[last].end
+                before = last
+                end = pieces[last].end
                 parts.append(text)
         return "".join(parts)
 
     def text(self, first: int, last: int) -> str:
-        """What stands from one piece to another."""
+        """Return what stands from one piece to another."""
         return self.source[self.pieces[first].start : self.pieces[last].end]
 
     def _gap(
@@ -232,7 +241,8 @@ class TextOutline:
         start = len(self.source) if is_end else self.pieces[behind].start
         right = _short_space(self.source[dropped[-1].end : start])
         if not uncounted:
-            return right if is_end or last < 0 else (left if "\n" in left else right)
+            has_break = "\n" in left and not is_end and last >= 0
+            return left if has_break else right
         after = None if is_end else self.pieces[behind]
         beside = [piece for piece in (after, self.pieces[last] if last >= 0 else None) if piece is not None]
         mark = self._mark(uncounted, beside)
@@ -293,7 +303,8 @@ def chunk_spans(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     text = source[start:end]
     is_latin = len(text.encode("utf-8", "replace")) < 1.5 * len(text)
     letter = 1 if is_latin else _OTHER_LETTER  # one of other scripts takes more tokens
-    for match in _BREAK.finditer(source, start, end) if letter * (end - start) > _LONG_CHARS else ():
+    is_long = letter * (end - start) > _LONG_CHARS
+    for match in _BREAK.finditer(source, start, end if is_long else start):
         left, right = match.span()
         chars = letter * (left - begin)
         if _BESIDE_VALUE.match(source, left - 1) or _BESIDE_VALUE.match(source, right):

@@ -36,7 +36,7 @@ PLANS: dict[Format, Callable[[str], TextOutline]] = {
 }
 """How a document of each format becomes pieces; JSON, which is written from its values, has `parse_json`."""
 
-_SETTINGS = frozenset(("yaml", "yml", "toml", "ini", "cfg", "conf", "properties"))
+_SETTINGS = frozenset(("yaml", "yml", "toml", "ini", "cfg", "conf", "properties", "env", "service"))
 _LOGS = frozenset(("log", "out", "err"))
 _CODE_SUFFIXES = frozenset(
     ("py", "pyi", "js", "mjs", "ts", "c", "h", "cc", "cpp", "hpp", "java", "sh", "bash", "pl", "mk", "css")
@@ -52,7 +52,9 @@ _CODE_LINE = lazy_pattern(
     r"\s*(?:def |class |import |from \S+ import |#include|#define|function |const |let |var |public |static "
     r"|return\b|if \(|for \(|\}|\{|export |package |func |fn |struct |typedef )"
 )
-_SETTING_LINE = lazy_pattern(r"\s*(?:- )?[\w.\"'-]+\s*[:=](?:\s|$)|\s*- |\[[\w.\" -]+\]\s*$|\s*[#;]|\s*$")
+_SETTING_LINE = lazy_pattern(
+    r"\s*(?:- )?[\w.\"'-]+(?:\s*[:=](?:\s|$)|=)|\s*- |\[[\w.\" -]+\]\s*$|\s*[#;]|\s*$"
+)
 _HEADED_LINE = lazy_pattern(r"[A-Z][\w-]*: \S")
 _LOOKED_AT_LINES = 200
 _LOG_SHARE = 0.35

@@ -9,6 +9,7 @@ from itertools import pairwise
 from panda.compression.outcomes import weigh_outcomes
 from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
+    EDGE,
     TITLE_TIER,
     Kind,
     Piece,
@@ -23,15 +24,21 @@ from panda.documents.text import one_line
 from panda.language.patterns import lazy_pattern
 from panda.language.words import phrases
 
-_LABEL = lazy_pattern(r"\s*(?:[-*+•]{1,3}|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
+_LABEL = lazy_pattern(r"\s*(?:[-*+•]{1,3}|\d{1,3}[.)]|[a-z]\))\s+(?=\S)")
+_QUOTE = lazy_pattern(r"(?m)^[ \t]*(?!>>> )(?:>[ \t]?)+")
+_BOX_RULE = lazy_pattern(r"[ \t]*[+*┌┏╔╭├└┗╚╰][-=*─━═]{2,}([^|+]*?)[-=*─━═]{2,}[+*┐┓╗╮┤┘┛╝╯][ \t]*")
+_BOX_LINE = lazy_pattern(r"[ \t]*[|│┃║*]([^|│┃║]*)[|│┃║*][ \t]*")
 _SPEAKER = lazy_pattern(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
 TURN_LINE = lazy_pattern(
     r"(?:\*\*)?[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
     r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)\Z"
+    r"|(?:\*\*)?[^\W\d][^:\n]{0,60}? (?:commented|wrote|replied|answered|said|posted)\b"
+    r"[^:\n]{0,30}\d{4}[^\n]{0,12}\Z"
 )
 """Says who wrote what stands below, and when."""
+_TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
@@ -42,6 +49,7 @@ _LIST_COST = 0.8
 _NOTICES = phrases("page_text.txt", "notices")
 _MOST_NOTICES = 0.2
 _NOTICE_COST = 1.5
+_SUMMARIES = phrases("page_text.txt", "summaries")
 _BACK_MATTER = phrases("page_text.txt", "back_matter")
 _MARKUP = lazy_pattern(
     r"""<[^>]{0,2000}>                     # tags and comments
@@ -58,7 +66,9 @@ _RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
 _FEW_WORDS = 3
 _DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
+_COMMAND = lazy_pattern(r"\s*\$ \S")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
+_DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
 _UNDERLINE = lazy_pattern(r"\s*([~^\"'*+#.=-])\1{2,}\s*$")
 _UNDERLINE_SLACK = 2
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
@@ -71,7 +81,7 @@ _LONG_ROW_CHARS = 110
 _SHORT_CODE_LINES = 6
 _GROUP_LINES = 8
 _GROUP_CHARS = 560
-_PARAGRAPH = 0.7
+_PARAGRAPH = 0.4
 _MOST_PARAGRAPH = 1.8
 """What the last of many paragraphs of a section costs."""
 _SENTENCE = 0.6
@@ -80,6 +90,7 @@ _CODE_GROUP = 0.6
 _SECTION = 0.3
 _LEVEL = 0.4
 _BACK_MATTER_COST = 0.7
+_SUMMARY_COST = 0.1
 _PREAMBLE = 0.8
 """What the place within it costs in the first section, beside the others."""
 
@@ -95,7 +106,7 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     >>> outline.render({1, 4})
     '# Laptops\n\nTwo found. […]\n- TUF A15\n'
     """
-    pieces = _ProseReader(source, lines_alone).run()
+    pieces = _ProseReader(source, lines_alone=lines_alone, has_quotes=is_counting and not lines_alone).run()
     if is_counting:  # the lines of context.md are claims of their own
         bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
@@ -126,10 +137,10 @@ def _weigh_markup(source: str, pieces: Sequence[Piece]) -> None:
             if closing in piece.text.rpartition("<!--")[2]:
                 closing = ""
             continue
-        shown = _MARKUP.sub(" ", piece.text) if piece.kind == "sentence" else piece.text
-        words = len(_WORD.findall(shown))
-        if not words or (words < _FEW_WORDS and len(shown.strip()) < len(piece.text) / 3):
-            piece.low = "no words" if shown == piece.text else "markup"
+        visible = _MARKUP.sub(" ", piece.text) if piece.kind == "sentence" else piece.text
+        words = len(_WORD.findall(visible))
+        if not words or (words < _FEW_WORDS and len(visible.strip()) < len(piece.text) / 3):
+            piece.low = "no words" if visible == piece.text else "markup"
     for i, piece in enumerate(pieces):
         introduced = [head for head in piece.heads if head > i]
         if piece.kind == "sentence" and introduced and all(pieces[head].low for head in introduced):
@@ -181,17 +192,45 @@ def _weigh_fields(source: str, pieces: Sequence[Piece]) -> int:
 def _mark_title(pieces: Sequence[Piece], begin: int) -> None:
     """Put the title, and the first sentence of what the document is, before all but errors."""
     for piece in pieces[begin:]:
-        if piece.kind in ("sentence", "row", "code") and not piece.low and len(_WORD.findall(piece.text)) > 3:
+        if _FIELD_KEY.match(piece.text) and piece.kind == "sentence":
+            continue
+        if piece.kind in ("sentence", "row") and not piece.low and len(_WORD.findall(piece.text)) > 3:
             piece.tier = TITLE_TIER
             return
         if piece.kind == "heading":
             piece.tier = TITLE_TIER
 
 
+def _blank_edges(source: str) -> str:
+    """
+    Return a text of the same length in which the edges of boxes and the marks of quotations are blanks, so
+    that their sentences go on from line to line.
+
+    >>> _blank_edges("> We\\n> sing.\\n+----+\\n| Hi |\\n+----+")
+    '  We\\n  sing.\\n      \\n  Hi  \\n      '
+    """
+    lines = _QUOTE.sub(lambda match: " " * len(match[0]), source).split("\n")
+    box: list[tuple[int, str]] = []  # the lines since the top of a box, as they are within it
+    for number, text in enumerate(lines):
+        rule = _BOX_RULE.fullmatch(text)
+        line = rule or (_BOX_LINE.fullmatch(text) if box else None)
+        if line is None:
+            box = []
+            continue
+        box.append((number, " " * line.start(1) + line[1] + " " * (len(text) - line.end(1))))
+        if rule is not None:
+            if len(box) > 1:
+                for place, inner in box:
+                    lines[place] = inner
+            box = box[-1:]
+    return "\n".join(lines)
+
+
 class _ProseReader:
-    def __init__(self, source: str, lines_alone: bool) -> None:
+    def __init__(self, source: str, *, lines_alone: bool, has_quotes: bool) -> None:
         self.source = source
         self.lines_alone = lines_alone
+        self.plain = _blank_edges(source) if has_quotes else source
         self.lines = [match.span() for match in re.finditer(r"(?m)^.*$", source)]
         self.pieces: list[Piece] = []
         self.above: tuple[int, ...] = ()  # the heading
@@ -220,9 +259,17 @@ class _ProseReader:
             self._add(0, self.lines[top - 1][1], "front")
         blocks = read_blocks(self._underlined(top)) if top < len(self.lines) else []
         self._count_paragraphs(blocks)
-        for block in blocks:
-            first, end = top + block.first, top + block.end
+        covered = top
+        for block in [*blocks, Block("rule", len(self.lines) - top, len(self.lines) - top)]:
+            first = top + block.first
+            end = top + block.end
             self.line += 1
+            for i in range(covered, first):
+                if self.source[slice(*self.lines[i])].strip():
+                    self.pieces[self._add(*self.lines[i], "sentence")].low = EDGE
+            covered = end
+            if first == end:
+                break
             if block.kind != "item":
                 self.items = 0
             if block.kind == "heading":
@@ -231,7 +278,9 @@ class _ProseReader:
                 self._fence(first, end, block.is_closed)
             elif block.kind == "table" and block.is_ruled:
                 self._table(first, end)
-            elif block.kind == "text" and self._is_code(first):
+            elif (block.kind == "text" and self._is_code(first)) or (
+                block.kind in ("text", "table") and self._is_drawing(first, end)
+            ):
                 self._code(first, end, [*self.above, *self.intro])
             else:
                 self._parts(first, end, block.kind)
@@ -280,7 +329,8 @@ class _ProseReader:
         self.paragraph_counts = counts
 
     def _text(self, i: int) -> str:
-        return self.source[slice(*self.lines[i])]
+        """Return a line, without the marks of a quotation or the edges of a box."""
+        return self.plain[slice(*self.lines[i])]
 
     def _add(
         self,
@@ -300,7 +350,7 @@ class _ProseReader:
                 start,
                 start + len(text),
                 kind,
-                one_line(text) if kind == "sentence" else text,
+                one_line(self.plain[start : start + len(text)]) if kind == "sentence" else text,
                 line=self.line,
                 unit=self.unit,
                 heads=self.above if heads is None else heads,
@@ -326,6 +376,8 @@ class _ProseReader:
         self.section_cost = _SECTION * math.log2(1 + place) + _LEVEL * (len(self.path) + (not is_title))
         if not is_title and _BACK_MATTER.search(block.title):
             self.section_cost += _BACK_MATTER_COST
+        if _SUMMARIES.fullmatch(block.title.strip("*_: ")):
+            self.section_cost = min(self.section_cost, _SUMMARY_COST)
         self.heading_cost = self.section_cost
         self.numbered = 0
         self.paragraphs = 0
@@ -362,19 +414,29 @@ class _ProseReader:
         self.is_code_next = bool(_DIRECTIVE.match(text)) and "code" in text
         return False
 
+    def _is_drawing(self, first: int, end: int) -> bool:
+        """Return whether most lines are boxes and arrows."""
+        drawn = sum(_DRAWING.search(self._text(i)) is not None for i in range(first, end))
+        return 2 * drawn >= end - first
+
     def _code(self, first: int, end: int, heads: Sequence[int]) -> None:
         """Add lines of code in groups, as blank lines part them; a short piece of code is one group."""
         base = self._paragraph_cost()
         lines = [i for i in range(first, end) if self._text(i).strip()]
         groups: list[list[int]] = []
-        for i in lines:
-            is_apart = groups and i > groups[-1][-1] + 1 and len(groups[-1]) > 1
-            if groups and (
-                len(lines) <= _SHORT_CODE_LINES or not (is_apart or len(groups[-1]) >= _GROUP_LINES)
-            ):
-                groups[-1].append(i)
+        commands = [bool(_COMMAND.match(self._text(i))) for i in lines]
+        for place, i in enumerate(lines):
+            if any(commands):  # with what they write
+                begins = commands[place] != (place > 0 and commands[place - 1])
+            elif len(lines) <= _SHORT_CODE_LINES or not groups:
+                begins = False
             else:
+                is_apart = i > groups[-1][-1] + 1 and len(groups[-1]) > 1
+                begins = is_apart or len(groups[-1]) >= _GROUP_LINES
+            if begins or not groups:
                 groups.append([i])
+            else:
+                groups[-1].append(i)
         for n, group in enumerate(groups):
             self.line += 1
             cost = base + _CODE_GROUP * math.log2(1 + n) + 0.1
@@ -408,7 +470,8 @@ class _ProseReader:
                 text = self.source[left + 1 : right]
                 if len(text) > _LONG_CELL_CHARS:
                     cells.append((right - len(text.lstrip()), right))
-        frame, unit = [*self.above], self.unit + 1
+        frame = [*self.above]
+        unit = self.unit + 1
         begin = start
         for left, right in [*cells, (end, end)]:
             self.unit = unit - 1  # the frame is one unit
@@ -442,32 +505,64 @@ class _ProseReader:
             self.items += 1
         self.is_code_next = self.is_code_next or bool(_CODE_FOLLOWS.search(self._text(end - 1)))
 
+    def _is_quoted(self, i: int) -> bool:
+        start = self.lines[i][0]
+        return self.source.startswith(">", start) and not self.plain.startswith(">", start)
+
+    def _cover_edges(self, spans: list[list[tuple[int, int]]], start: int, stop: int) -> None:
+        """Let sentences hold the edges and marks of quotations that stand between and behind them."""
+        end = start
+        for sentence in spans:
+            for n, (left, right) in enumerate(sentence):
+                between = self.source[end:left]
+                sentence[n] = (left - len(between.lstrip()), right)
+                end = right
+        last = spans[-1][-1]
+        spans[-1][-1] = (last[0], end + len(self.source[end:stop].rstrip()))
+
     def _begins_part(self, i: int, width: int) -> bool:
-        text, before = self._text(i), self._text(i - 1)
-        if self.lines_alone or _LABEL.match(text) or _SPEAKER.match(text) or _FIELD_KEY.match(text):
+        text = self._text(i)
+        before = self._text(i - 1)
+        if not before.strip() or self._is_quoted(i) != self._is_quoted(i - 1):
+            return True
+        if (
+            self.lines_alone
+            or _TIME.match(text)
+            or _LABEL.match(text)
+            or _SPEAKER.match(text)
+            or _FIELD_KEY.match(text)
+        ):
             return True
         if TURN_LINE.match(before.strip()):
             return True
         if not before[:1].isspace() and text[:1] in " \t" and not before.rstrip().endswith((".", ":")):
             return False  # it says what the line above it names
-        is_short = len(before) < 0.6 * width or before.endswith(("  ", "\\"))
+        is_short = len(before.rstrip()) < 0.6 * width or before.endswith("\\")
+        if self.source.endswith("  ", *self.lines[i - 1]):
+            return True
         is_over = before.rstrip().endswith((".", "!", "?", ":", ";", ")", "]"))
         sign = text.lstrip()[:1]
         return is_short or sign in "<|#@$%&{" or (is_over and sign in "[(0123456789")
 
     def _part(self, start: int, stop: int, *, is_item: bool, cost: float, place: int) -> None:
         self.line += 1
+        if not self.plain[start:stop].strip():
+            self.pieces[self._add(start, stop, "sentence")].low = EDGE
+            return
         cost += _ITEM * math.log2(1 + place)
-        key = _FIELD_KEY.match(self.source, start, stop)
+        key = _FIELD_KEY.match(self.plain, start, stop)
         if key:
             cost += 2 * _ITEM * math.log2(1 + self.keys[key[1]])
             self.keys[key[1]] += 1
-        match = _LABEL.match(self.source, start, stop)
+        match = _LABEL.match(self.plain, start, stop)
         label = match.end() if match else start
-        speaker = _SPEAKER.match(self.source, label, stop)
+        speaker = _SPEAKER.match(self.plain, label, stop)
         label = speaker.end() if speaker else label
-        spans = list(prose_spans(self.source, label, stop))
-        heads = [*self.above, *(self.intro if is_item else ())]
+        spans = list(prose_spans(self.plain, label, stop))
+        self._cover_edges(spans, label, stop)
+        heads = list(self.above)
+        if is_item:
+            heads += self.intro
         if label > start and (len(spans) > 1 or len(spans[0]) > 1):
             heads.append(self._add(start, label, "label", heads=tuple(heads), cost=cost))
         else:

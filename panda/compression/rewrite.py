@@ -41,20 +41,20 @@ class _RewordedPassage:
 
 
 def word_passages(
-    outline: _Outline, kept: Set[int], protected: Set[int], rewrite: Rewrite
+    outline: _Outline, selected: Set[int], protected: Set[int], rewrite: Rewrite
 ) -> tuple[Wordings, set[int], str | None]:
     """
     Return other wordings of the passages that an extract has left holes in, what is kept with them, and why
     others were refused. As many passages go into one call as it takes; a wording is no longer than what the
-    extract keeps of its passage. *kept* are the pieces of the extract, heads included.
+    extract keeps of its passage. *selected* are the pieces of the extract, heads included.
     """
     wordings: dict[int, tuple[int, str]] = {}
-    stay = set(kept)
+    stay = set(selected)
     notes: dict[str, None] = {}
-    for group in _groups(_passages(outline, kept, protected)):
+    for group in _groups(_passages(outline, selected, protected)):
         try:
             reply = rewrite(
-                "\n\n".join(passage.text for passage in group), sum(one.room_tokens for one in group)
+                "\n\n".join(passage.text for passage in group), sum(passage.room_tokens for passage in group)
             )
         except (HaltError, TryAgainError) as exc:
             notes[exc.message] = None
@@ -111,30 +111,35 @@ def find_fault(wording: str, passage: str, *, room_tokens: int) -> str | None:
         problems.append(f"{size} tokens, {size - room_tokens} more than its room of {room_tokens}")
     claims = check_evidence(wording, [passage])
     problems += [f"{claim.kind} {claim.text} is not in the source" for claim in claims]
-    said, plain = " ".join(wording.split()), " ".join(passage.split())
+    flat_wording = " ".join(wording.split())
+    flat_passage = " ".join(passage.split())
     problems += [
-        f"the quoted {name!r} is not in the source" for name in _QUOTED.findall(said) if name not in plain
+        f"the quoted {name!r} is not in the source"
+        for name in _QUOTED.findall(flat_wording)
+        if name not in flat_passage
     ]
-    kept = {(claim.kind, claim.value) for claim in find_claims(wording)}
+    selected = {(claim.kind, claim.value) for claim in find_claims(wording)}
     problems += [
         f"{claim.kind} {claim.text} is lost"
         for claim in find_claims(passage)
-        if claim.kind in ("price", "url", "date") and (claim.kind, claim.value) not in kept
+        if claim.kind in ("price", "url", "date") and (claim.kind, claim.value) not in selected
     ]
-    problems += [f"the quoted {name!r} is lost" for name in _QUOTED.findall(plain) if name not in said]
+    problems += [
+        f"the quoted {name!r} is lost" for name in _QUOTED.findall(flat_passage) if name not in flat_wording
+    ]
     return f"the rewrite was refused: {problems[0]}" if problems else None
 
 
-def _passages(outline: _Outline, kept: Set[int], protected: Set[int]) -> Iterator[_RewordedPassage]:
+def _passages(outline: _Outline, selected: Set[int], protected: Set[int]) -> Iterator[_RewordedPassage]:
     """Yield the passages of which the extract keeps enough for another wording, but not all."""
     pieces = outline.pieces
     for first, last in _stretches(pieces, protected):
-        stays = [i for i in range(first, last + 1) if i in kept]
+        stays = [i for i in range(first, last + 1) if i in selected]
         room = count_tokens(f" {MARK} ".join(outline.text(i, i) for i in stays))
         behind = pieces[min(last + 1, len(pieces) - 1)]
         is_cited = behind.line == pieces[last].line and _CITES.match(behind.text) is not None
         cites = (last + 1,) if is_cited else ()
-        room -= sum(count_tokens(pieces[i].text) for i in cites if i not in kept)
+        room -= sum(count_tokens(pieces[i].text) for i in cites if i not in selected)
         if stays and len(stays) <= last - first and room >= _LEAST_TOKENS:
             yield _RewordedPassage(first, last, outline.text(first, last), room, cites)
 

@@ -19,6 +19,10 @@ _CLOSING = lazy_pattern(
 _MEMBER = lazy_pattern(
     r"\s+(?!(?:if|for|while|switch|try|do|else|case|with|return|catch)\b)[^=.]*\(.*\).*[{:]\s*$"
 )
+_HERE_DOCUMENT = lazy_pattern(r"<<[-~]?\s*(['\"]?)([A-Za-z_]\w*)\1(?!\w)")
+_SHOWS = lazy_pattern(r"\b(?:cat|echo|printf?|read|usage|help)\b|=")
+_CONTROL = lazy_pattern(r"(?:if|for|while|until|case|switch|select|with|try|unless)\b")
+_SHELL = lazy_pattern(r"#!.*\b(?:ba|da|z|k)?sh\b")
 _TYPE_LINE = lazy_pattern(r"[A-Za-z_][\w \t*]*$")
 _NAME_LINE = lazy_pattern(r"[A-Za-z_]\w*\s*\(")
 _HEAD_WORD = lazy_pattern(r"\s*([#@.]?\s*\w+)")
@@ -27,6 +31,7 @@ _NOTICES = phrases("page_text.txt", "notices")
 _SHORT_DOC_CHARS = 200
 """A docstring up to here stays whole or goes whole; a longer one stays by paragraphs."""
 _MOST_SIGNATURE_LINES = 30
+_MOST_TEXT_LINES = 60
 _MOST_STATEMENT_LINES = 12
 _SHORT_BODY_LINES = 8
 _LEVEL = 0.25
@@ -36,8 +41,17 @@ _PLACE = 0.06
 _DOC = 0.15
 _INNER = 0.8
 _PARAGRAPH = 0.5
+_TEXT_PARAGRAPH = 0.15
+_TEXT_CODE = 0.4
+"""What lines cost more that are given to another command, and not shown to the user."""
 _STATEMENT = 0.7
+_ALIKE = 0.15
+_SHORT = 0.3
+_SHORT_CHARS = 12
+"""What a line costs more that is too short to say something."""
 _BODY = 2.5
+_CONTROLLED = 0.2
+"""What a line costs more than the condition that it stands below."""
 _NOTICE = 3.0
 """What a notice of a licence costs more than a comment."""
 
@@ -103,7 +117,8 @@ def _outline(source: str, lines: Sequence[str], spans: Sequence[_Span]) -> TextO
 def _bind_lines(lines: Sequence[str], spans: Sequence[_Span], pieces: Sequence[Piece]) -> None:
     """Let each line stand only with the lines that it is indented below."""
     span_of = {line: span for span in spans for line in range(span.first, span.end)}
-    outer_lines = find_outer_lines(lines)
+    texts = {n for first, end in _find_texts(lines).items() for n in range(first, end + 1)}
+    outer_lines = find_outer_lines(["" if n in texts else text for n, text in enumerate(lines)])
     for span in spans:
         unit = pieces[span.index].unit
         outer = [span_of[line].index for line in outer_lines[span.first] if line in span_of]
@@ -260,11 +275,38 @@ class _PythonReader:
             place += 1
 
 
+def _find_texts(lines: Sequence[str]) -> dict[int, int]:
+    """
+    Return the texts of several lines within a program, as where each of them begins and the line behind it:
+    here documents, and in scripts of a shell strings in quotation marks.
+    """
+    texts: dict[int, int] = {}
+    is_shell = bool(lines) and _SHELL.match(lines[0]) is not None
+    at = 0
+    while at < len(lines):
+        text = lines[at]
+        at += 1
+        match = _HERE_DOCUMENT.search(text)
+        if match is not None and not _COMMENT.match(text):
+            ends = (n for n in range(at, len(lines)) if lines[n].strip() == match[2])
+        elif is_shell and text.count('"') % 2 and not _COMMENT.match(text):
+            ends = (n for n in range(at, len(lines)) if lines[n].count('"') % 2)
+        else:
+            continue
+        end = next(ends, at)
+        if at < end <= at + _MOST_TEXT_LINES:
+            texts[at] = end
+            at = end + 1
+    return texts
+
+
 class _BlockReader:
     """Reads programs of any language: what begins at the margin, comments above it, what is below it."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
+        self.texts = _find_texts(lines)
+        self.text_lines = {n for first, end in self.texts.items() for n in range(first, end + 1)}
         self.spans: list[_Span] = []
         self.words: Counter[str] = Counter()
         self.place = 0
@@ -345,7 +387,8 @@ class _BlockReader:
             end += 1
         below = end
         while below < len(self.lines) and (
-            self.lines[below].strip() in ("", "{")
+            below in self.text_lines
+            or self.lines[below].strip() in ("", "{")
             or self.lines[below][:1] in " \t"
             or _CLOSING.match(self.lines[below])
         ):
@@ -353,15 +396,17 @@ class _BlockReader:
         while below > end and not self.lines[below - 1].strip():
             below -= 1
         has_body = any(
-            self.lines[at].strip() and not _CLOSING.match(self.lines[at]) for at in range(end, below)
+            self.lines[at].strip() and not _CLOSING.match(self.lines[at]) and at not in self.text_lines
+            for at in range(end, below)
         )
         match = _HEAD_WORD.match(self.lines[first])
         word = match[1] if match else ""
-        if has_body:
+        is_control = has_body and _CONTROL.match(self.lines[first]) is not None
+        if has_body and not is_control:
             cost = _DEFINITION + _PLACE * math.log2(1 + self.place)
             self.place += 1
         else:
-            cost = _STATEMENT + 0.3 * math.log2(1 + self.words[word])
+            cost = _STATEMENT + _ALIKE * math.log2(1 + self.words[word])
         self.words[word] += 1
         if _CLOSING.match(self.lines[first]):
             cost += 2.0
@@ -369,7 +414,10 @@ class _BlockReader:
         if comment[0] < comment[1]:
             self._comment(comment, [signature], is_first, cost=cost + _DOC)
         self.spans.append(signature)
-        body = [at for at in range(end, below) if self.lines[at].strip()]
+        for text_first, text_end in self.texts.items():
+            if end <= text_first < below:
+                self._text(text_first, text_end, signature)
+        body = [at for at in range(end, below) if self.lines[at].strip() and at not in self.text_lines]
         members = self._members(body) if len(body) > _SHORT_BODY_LINES else []
         for number, (begin, stop) in enumerate(
             [(0, members[0] if members else len(body)), *pairwise([*members, len(body)])]
@@ -382,11 +430,33 @@ class _BlockReader:
                 outer.append(_Span(inner[0], inner[0] + 1, own, [signature]))
                 self.spans.append(outer[-1])
                 del inner[0]
-            own += 1.0 if len(inner) <= _SHORT_BODY_LINES else _BODY
+            if is_control:
+                own += _CONTROLLED
+            else:
+                own += 1.0 if len(inner) <= _SHORT_BODY_LINES else _BODY
             for place, at in enumerate(inner):
                 closing = 1.0 if _CLOSING.match(self.lines[at]) else 0.0
                 self.spans.append(_Span(at, at + 1, own + 0.15 * math.log2(1 + place) + closing, outer))
+                if is_control and place == 0:
+                    signature.outer.append(self.spans[-1])  # a condition says nothing alone
         return max(below, end)
+
+    def _text(self, first: int, end: int, signature: _Span) -> None:
+        """Take a text of several lines by paragraphs."""
+        place = 0
+        begin = first
+        base = signature.cost + _DOC
+        if not _SHOWS.search(self.lines[first - 1]):
+            base += _TEXT_CODE
+        for at in range(first, end + 1):
+            if at < end and self.lines[at].strip():
+                continue
+            if at > begin:
+                cost = base + _TEXT_PARAGRAPH * math.log2(1 + place)
+                self.spans.append(_Span(begin, at, cost, [signature]))
+                place += 1
+            begin = at + 1
+        self.spans.append(_Span(end, end + 1, signature.cost + 2.0, [signature]))
 
     def _members(self, held_lines: Sequence[int]) -> list[int]:
         """Return the places of those lines of a body with which a definition within it begins."""
