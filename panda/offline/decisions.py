@@ -27,7 +27,7 @@ from panda.steps.request import Request
 
 _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
-    "phase0_query_analyzer": (query_analysis.analyse_query, 3),
+    "phase0_query_analyzer": (query_analysis.analyse_query, 4),
     "phase1_reflection": (clarity.reflect, 2),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
     "phase2_2_synthesis": (gathering.quote_lines, 2),

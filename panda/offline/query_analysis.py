@@ -74,7 +74,7 @@ def read_signals(request: Request, models: OfflineModels) -> MessageSignals | No
         clauses=cast(Mapping[str, Mapping[Mood, float]], of_clauses),
         agreement=cast(Agreement, best(models.classify("agreement", text))),
         is_recap=recap > max(_RECAPS, moods["tells"]),
-        is_talk=talk > max(0.5, recap),
+        talk=talk if talk > recap else 0.0,
         forgets=forgets if forgets >= _SURELY_FORGETS else 0.0,
     )
 

@@ -196,7 +196,7 @@ class _Told:
     source_turn: int | None
 
     def goes_on_from(self, earlier: "_Told") -> bool:
-        """Return whether it says what has become of what the turn before told ("they moved it to the 9th")."""
+        """Return whether it says what has become of what the last turn told ("they moved it to the 9th")."""
         if self.source_turn is None or earlier.source_turn != self.source_turn - 1:
             return False
         return refers_back(self.line.text)

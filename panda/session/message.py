@@ -50,7 +50,11 @@ from panda.store.node_id import NodeKind
 _COVERED_BETTER = 0.05
 """By how much more of its words must be covered for a message to be read without what it may refer to."""
 _SURELY = 0.9
-"""Probability from which on a message asks or tells something, whatever else it sounds like."""
+"""Probability from which on a message asks something, whatever else it sounds like."""
+_SURELY_TALK = 0.85
+"""Probability from which on what sounds like a statement is small talk."""
+_RATHER = 0.5
+"""Probability from which on a message is rather one thing than another."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
 """Of Latin, Chinese, Arabic, Greek, Armenian and Ethiopic; a Greek one is also typed as a semicolon."""
 _ENDS = (".", "!", "?", ";", "")
@@ -64,7 +68,7 @@ class MessageSignals:
     clauses: Mapping[str, Mapping[Mood, float]]  # the same of each text that may be a clause
     agreement: Agreement
     is_recap: bool
-    is_talk: bool
+    talk: float  # probability of small talk; 0 where it rather wants to be told what was said
     forgets: float  # probability that something is to be forgotten; 0 where it is not sure
 
 
@@ -383,15 +387,19 @@ def _is_only_talk(query: str, signals: MessageSignals | None) -> bool:
     """
     Return whether a message is small talk and nothing else.
 
-    One that has a question mark, a name, a number or a word of its own, or that surely asks or tells
-    something, is not, whatever the classifier says.
+    One that has a question mark, a name or a number, or that surely asks something, is not, whatever the
+    classifier says; what sounds like a statement, or has a word of its own, is only where it surely is talk.
     """
-    if signals is None or not signals.is_talk or "?" in query:
+    if signals is None or signals.talk <= _RATHER or "?" in query:
         return False
     if is_talk(query):
         return True
-    is_statement = max(signals.moods.get("asks", 0.0), signals.moods.get("tells", 0.0)) >= _SURELY
-    return is_english(query) and not (is_statement or find_entities(query))
+    if signals.moods.get("asks", 0.0) >= _SURELY or not is_english(query):
+        return False
+    entities = find_entities(query)
+    if signals.talk >= _SURELY_TALK:
+        return all(entity.isalpha() and entity.islower() for entity in entities)
+    return not entities and signals.moods.get("tells", 0.0) <= _RATHER
 
 
 def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], list[str], Mood]:
