@@ -77,14 +77,16 @@ FORMATS = {
     "web/extraction.py:_REVIEW_HINTS": "classes of HTML",
 }
 """Patterns and collections, by file and name, that know no English, with what they know."""
-WISHES = ("panda.language.dates", "panda.messages.reading", "panda.messages.wording")
+WISHES = tuple(
+    f"panda.messages.{name}"
+    for name in ("limits", "periods", "questions", "reading", "turn_numbers", "wording")
+)
 """Modules that read what a query wants."""
 NOT_OF_QUERIES = {
     "turn.py:plain_recap": "a query that was not read yet",
     "reflection.py:content_stems": "whether a query has a word that can be looked up",
     "from_session.py:asked_step": "the step within the list that the last reply quoted",
     "synthesizer.py:asked_step": "the step within the list that is quoted",
-    "evidence.py:find_days": "days in lines",
     "synthesizer.py:without_greeting": "a reply",
     "tool_outcome.py:asks_again": "clauses of the reading",
     "tool_outcome.py:orders_change": "clauses of the reading that order",

@@ -245,17 +245,3 @@ def is_acronym(word: str) -> bool:
 
 def is_honorific(word: str) -> bool:
     return word.lower().rstrip(".") in _HONORIFICS
-
-
-_LETTERS = lazy_pattern(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")
-_LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less: function words count twice
-
-
-def is_english(text: str) -> bool:
-    """Whether most words that no name could be are English; without any, whether its letters are Latin."""
-    words = _LETTERS.findall(text)
-    small = [word for word in words if word[0].islower()]
-    if not small:
-        return all(word.isascii() for word in words)
-    value = sum((word in FUNCTION_WORDS) + is_ordinary(word) for word in small)
-    return value >= _LEAST_ENGLISH * len(small)
