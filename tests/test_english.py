@@ -25,7 +25,8 @@ def read_words(name: str, group: str | None = None) -> set[str]:
 
 COMMON = (
     read_words("english_words.txt", "function")
-    | read_words("function_words.txt")
+    | read_words("english_words.txt", "contracted")
+    | read_words("english_words.txt", "content_free")
     | read_words("order_verbs.txt")
     | read_words("talk_words.txt")
 ) - read_words("abbreviations.txt", "never_last")
@@ -48,6 +49,8 @@ FORMATS = {
     "compression/prose.py:_IMPORT": "programming languages",
     "compression/source_code.py:_CLOSING": "programming languages",
     "compression/source_code.py:_MEMBER": "programming languages",
+    "documents/computed.py:_SPAN": "expressions of ours",
+    "documents/computed.py:_TOKEN": "expressions of ours",
     "documents/memory_file.py:_TURN": "our own mark",
     "forget.py:_FIXED": "ids of ours",
     "settings.py:_read_file": "what the TOML parser says",

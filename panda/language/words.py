@@ -212,8 +212,11 @@ def _ends_short(word: str) -> bool:
     return _kinds(word).endswith("cvc") and word[-1] not in "wxy"
 
 
-FUNCTION_WORDS = read_words("english_words.txt", "function")
+_UNCONTRACTED = read_words("english_words.txt", "function")
+FUNCTION_WORDS = _UNCONTRACTED | read_words("english_words.txt", "contracted")
 """The commonest words: a search looks for others, and none of them is what a number counts."""
+CONTENT_FREE_WORDS = _UNCONTRACTED | read_words("english_words.txt", "content_free")
+"""Words that say nothing of what a text is about."""
 NOT_COUNTED = FUNCTION_WORDS | read_words("english_words.txt", "beside_numbers")
 """Words that end the run of words behind a number: none of them is, or leads to, what is counted."""
 LABELS = read_words("english_words.txt", "labels")

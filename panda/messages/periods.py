@@ -1,9 +1,9 @@
 """
 The past times that a message names, as "last week". Pure.
 
-A message is read by a small grammar over the forms of dates and those that count from the present. What stands
-beside a word decides whether it is a time ("in May", not "May starts school"), and the tense of the verb that it
-belongs to whether a date without a year is a past one.
+A message is read by a small grammar over the forms of dates and those that count from the present. What
+stands beside a word decides whether it is a time ("in May", not "May starts school"), and the tense of its
+verb whether a date without a year is a past one.
 """
 
 import re

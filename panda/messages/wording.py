@@ -4,11 +4,10 @@ import re
 
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
-from panda.language.words import alternatives, read_words
+from panda.language.words import CONTENT_FREE_WORDS, alternatives, read_words
 from panda.messages.questions import is_question
 from panda.messages.reading import Agreement, Mood
 
-_FUNCTION_WORDS = read_words("function_words.txt")
 _APOSTROPHE_T = lazy_pattern(r"(\w)(n't)\b")
 _TYPED_NOT = lazy_pattern(
     r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|could|should|would)n'?t\b", re.I
@@ -27,7 +26,7 @@ def split_words(text: str) -> list[str]:
 
 def content_stems(text: str) -> set[str]:
     """The beginnings of the words that are no function words."""
-    return {word[:_STEM_CHARS] for word in split_words(text) if word not in _FUNCTION_WORDS}
+    return {word[:_STEM_CHARS] for word in split_words(text) if word not in CONTENT_FREE_WORDS}
 
 
 _VERBS = read_words("order_verbs.txt")
