@@ -19,22 +19,22 @@ for _value, _row in _NUMBER_ROWS.items():
             NUMBERS[_language] |= {word.replace("_", " "): int(_value) for word in _words.split()}
 
 
-def _compose_numbers(ten: int, unit: int) -> None:
+def _compose_numbers(ten: int, digit: int) -> None:
     """Add the German, French and Spanish words of a number between 21 and 99, made of those of its parts."""
     german, french, spanish = (names.split() for names in _NUMBER_ROWS["units"].split("|"))
     _, german_tens, _, spanish_tens = (names.split() for names in _NUMBER_ROWS[str(ten)].split("|"))
     for name in german_tens:
-        NUMBERS["de"][f"{german[unit - 1]}und{name}"] = ten + unit
+        NUMBERS["de"][f"{german[digit - 1]}und{name}"] = ten + digit
     if ten == 20:
-        twenties = _NUMBER_ROWS["twenties"].split()[unit - 1]
-        NUMBERS["es"] |= dict.fromkeys(twenties.split("/"), ten + unit)
+        twenties = _NUMBER_ROWS["twenties"].split()[digit - 1]
+        NUMBERS["es"] |= dict.fromkeys(twenties.split("/"), ten + digit)
     else:
-        NUMBERS["es"][f"{spanish_tens[0]} y {spanish[unit - 1]}"] = ten + unit
+        NUMBERS["es"][f"{spanish_tens[0]} y {spanish[digit - 1]}"] = ten + digit
     french_ten = ten - 10 if ten in (70, 90) else ten  # "soixante et onze", "quatre-vingt-onze"
-    rest = ten + unit - french_ten
+    rest = ten + digit - french_ten
     joint = " et " if rest in (1, 11) and french_ten != 80 else "-"
     french_name = _NUMBER_ROWS[str(french_ten)].split("|")[2].split()[-1]
-    NUMBERS["fr"][f"{french_name}{joint}{french[rest - 1]}"] = ten + unit
+    NUMBERS["fr"][f"{french_name}{joint}{french[rest - 1]}"] = ten + digit
 
 
 for _ten in range(20, 100, 10):
