@@ -25,7 +25,8 @@ def read_words(name: str, group: str | None = None) -> set[str]:
 
 COMMON = (
     read_words("english_words.txt", "function")
-    | read_words("function_words.txt")
+    | read_words("english_words.txt", "contracted")
+    | read_words("english_words.txt", "content_free")
     | read_words("order_verbs.txt")
     | read_words("talk_words.txt")
 ) - read_words("abbreviations.txt", "never_last")
@@ -48,6 +49,8 @@ FORMATS = {
     "compression/prose.py:_IMPORT": "programming languages",
     "compression/source_code.py:_CLOSING": "programming languages",
     "compression/source_code.py:_MEMBER": "programming languages",
+    "documents/computed.py:_SPAN": "expressions of ours",
+    "documents/computed.py:_TOKEN": "expressions of ours",
     "documents/memory_file.py:_TURN": "our own mark",
     "forget.py:_FIXED": "ids of ours",
     "settings.py:_read_file": "what the TOML parser says",
@@ -77,14 +80,16 @@ FORMATS = {
     "web/extraction.py:_REVIEW_HINTS": "classes of HTML",
 }
 """Patterns and collections, by file and name, that know no English, with what they know."""
-WISHES = ("panda.language.dates", "panda.messages.reading", "panda.messages.wording")
+WISHES = tuple(
+    f"panda.messages.{name}"
+    for name in ("limits", "periods", "questions", "reading", "turn_numbers", "wording")
+)
 """Modules that read what a query wants."""
 NOT_OF_QUERIES = {
     "turn.py:plain_recap": "a query that was not read yet",
     "reflection.py:content_stems": "whether a query has a word that can be looked up",
     "from_session.py:asked_step": "the step within the list that the last reply quoted",
     "synthesizer.py:asked_step": "the step within the list that is quoted",
-    "evidence.py:find_days": "days in lines",
     "synthesizer.py:without_greeting": "a reply",
     "tool_outcome.py:asks_again": "clauses of the reading",
     "tool_outcome.py:orders_change": "clauses of the reading that order",

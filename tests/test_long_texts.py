@@ -97,7 +97,7 @@ NOT_TEXTS = {
     "yaml_text.yaml_fault": "a fault of the YAML parser",
 }
 """What takes no text of a user, with what it takes."""
-GIVEN = {"text.count_kind": {"kind": "name"}, "mentions.amount": {"kind": "weight"}}
+GIVEN = {"matching.count_kind": {"kind": "name"}, "mentions.amount": {"kind": "weight"}}
 """Parameters that are names of ours."""
 _FRONT = FrontMatter("panda/context/1", 1, "default", "default", "chat", datetime(2026, 1, 4, tzinfo=UTC))
 _NUMBER = Found(Claim("5", "number", "5"), 0, 1, amount=Amount(Fraction(5), "5"))

@@ -16,8 +16,8 @@ from panda.compression.errors_told import ERROR_LINE, HTTP_ERROR, mask_values
 from panda.compression.pieces import ERROR_TIER, STRUCTURE, ContentType, Piece
 from panda.documents.context import SECTIONS, heading
 from panda.language.patterns import lazy_pattern
-from panda.language.text import count_kind, wanted_kind
 from panda.language.words import FUNCTION_WORDS, phrases, split_terms
+from panda.messages.matching import count_kind, wanted_kind
 
 Closeness = Callable[[str, Sequence[str]], Sequence[float]]
 """Gives how close texts are to a query, by meaning; of a query that is empty, to all of them together."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from panda.documents.computed import ComputationError, work_out
 from panda.documents.markdown import split_units
 from panda.documents.source_statements import SourceStatement, read_statements
 from panda.language.claims import Amount, Found
-from panda.language.computed import ComputationError, work_out
 from panda.language.expressions import Expression, find_expressions
 from panda.language.numbers import size_of
 from panda.language.patterns import lazy_pattern

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import combinations
 from operator import itemgetter
 
+from panda.documents.computed import ComputationError, work_out
 from panda.documents.denials import Denials
 from panda.documents.derived import counts_members, find_worked, is_told_otherwise
 from panda.documents.misattribution import ThingsOfSources
@@ -16,7 +17,6 @@ from panda.documents.source_statements import read_statements
 from panda.documents.text import shorten
 from panda.language.asked import read_repeated
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
-from panda.language.computed import ComputationError, work_out
 from panda.language.differences import is_reversed
 from panda.language.names import unknown_names
 from panda.language.numbers import rate_after, size_of

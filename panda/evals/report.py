@@ -11,11 +11,12 @@ from panda.documents.evidence import check_evidence
 from panda.documents.progress import progress
 from panda.documents.records import Whole
 from panda.evals.cases import KINDS, Case
-from panda.language.dates import find_periods
-from panda.language.text import is_question
 from panda.messages.clauses import typed_sentences
+from panda.messages.limits import find_limits
 from panda.messages.mentions import Thing, find_exclusions, find_mentions
-from panda.messages.reading import Mood, find_limits, overall_mood
+from panda.messages.periods import find_periods
+from panda.messages.questions import is_question
+from panda.messages.reading import Mood, overall_mood
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply

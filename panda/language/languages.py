@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from functools import cache, lru_cache
 
 from panda.language.patterns import lazy_pattern
-from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words
+from panda.language.words import CONTENT_FREE_WORDS, FUNCTION_WORDS, is_ordinary, read_groups, read_words
 
 LANGUAGES = ("en", "de", "fr", "es")
 FOREIGN_WORDS = {language: read_words("languages.txt", language) for language in LANGUAGES[1:]}
@@ -12,10 +12,34 @@ FOREIGN_WORDS = {language: read_words("languages.txt", language) for language in
 ALL_FOREIGN_WORDS = frozenset().union(*FOREIGN_WORDS.values())
 NUMBERS: dict[str, dict[str, int]] = {language: {} for language in LANGUAGES}
 """Number words by language with their values; one that counts in its own language alone ends with "*"."""
-for _value, _row in read_groups("number_words.txt").items():
+_NUMBER_ROWS = read_groups("number_words.txt")
+for _value, _row in _NUMBER_ROWS.items():
     if _value.isdecimal():
         for _language, _words in zip(LANGUAGES, _row.split("|"), strict=True):
             NUMBERS[_language] |= {word.replace("_", " "): int(_value) for word in _words.split()}
+
+
+def _compose_numbers(ten: int, digit: int) -> None:
+    """Add the German, French and Spanish words of a number between 21 and 99, made of those of its parts."""
+    german, french, spanish = (names.split() for names in _NUMBER_ROWS["units"].split("|"))
+    _, german_tens, _, spanish_tens = (names.split() for names in _NUMBER_ROWS[str(ten)].split("|"))
+    for name in german_tens:
+        NUMBERS["de"][f"{german[digit - 1]}und{name}"] = ten + digit
+    if ten == 20:
+        twenties = _NUMBER_ROWS["twenties"].split()[digit - 1]
+        NUMBERS["es"] |= dict.fromkeys(twenties.split("/"), ten + digit)
+    else:
+        NUMBERS["es"][f"{spanish_tens[0]} y {spanish[digit - 1]}"] = ten + digit
+    french_ten = ten - 10 if ten in (70, 90) else ten  # "soixante et onze", "quatre-vingt-onze"
+    rest = ten + digit - french_ten
+    joint = " et " if rest in (1, 11) and french_ten != 80 else "-"
+    french_name = _NUMBER_ROWS[str(french_ten)].split("|")[2].split()[-1]
+    NUMBERS["fr"][f"{french_name}{joint}{french[rest - 1]}"] = ten + digit
+
+
+for _ten in range(20, 100, 10):
+    for _unit in range(1, 10):
+        _compose_numbers(_ten, _unit)
 
 
 @cache
@@ -42,7 +66,7 @@ _READ_CHARS = 4_000  # they tell the language of a text of any length
 _LANGUAGES_BY_WORD: dict[str, set[str]] = defaultdict(set)
 _UNSURE = {word for words in NUMBERS.values() for word in words if word.endswith("*")}
 for _language in LANGUAGES:
-    _common = FOREIGN_WORDS.get(_language) or FUNCTION_WORDS | read_words("function_words.txt")
+    _common = FOREIGN_WORDS.get(_language) or FUNCTION_WORDS | CONTENT_FREE_WORDS
     for _word in (*_common, *NUMBERS[_language], *calendar_names("months", "weekdays", language=_language)):
         if not {_word, f"{_word}*"} & _UNSURE:
             _LANGUAGES_BY_WORD[_word].add(_language)

@@ -53,7 +53,7 @@ _COMPOSED = frozenset("s min h gal l dl ml m2 m3".split())  # noqa: SIM905
 COMMA_DECIMALS = read_words("currencies.txt", "comma_decimals")
 """Currencies of places where "1.299" is a thousand and more; elsewhere it is a little over 1."""
 _CURRENCIES = {
-    name: code
+    name: name if code == "codes" else code
     for code, names in read_groups("currencies.txt").items()
     for name in names.split()
     if code != "comma_decimals"

@@ -5,15 +5,12 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import distribution
-from itertools import islice
 from pathlib import Path
 
 from panda.language.languages import calendar_names
 from panda.language.patterns import lazy_pattern
-from panda.language.words import alternatives, phrases, read_groups, read_words
+from panda.language.words import read_groups, read_words
 
-MESSAGE_CHARS = 4_000
-"""As much of a message is read by the rules on what it means; a query has at most 500 tokens."""
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _SIGNS = str.maketrans(
     {
@@ -116,11 +113,6 @@ def _raised(match: re.Match[str]) -> str:
 
 _RESERVED = frozenset(("example", "test", "invalid", "localhost", "local", "internal", "onion"))
 """Endings that RFC 2606 and its like keep for examples and for networks of one's own."""
-PAGE_ADDRESS = lazy_pattern(
-    r"(?:\b(?:the|that|this) (?:web)?(?:page|site) )?\bhttps?://[^\s<>\"`|]*[^\s<>\"`|.,;:!?)\]'’”]",
-    re.IGNORECASE,
-)
-"""A web address in a message, with the words that say that it is a page."""
 _SUFFIXES = "tld/res/effective_tld_names.dat.txt"
 
 
@@ -205,95 +197,3 @@ def ends_sentence(before: str, mark: str, after: str) -> bool:
     if word.isdigit() and not before[: -len(word)].strip():  # "1. First" is the number of a list item
         return False
     return not after[0].islower()
-
-
-_LIST_MARK = lazy_pattern(r"^(?:[-*+•>]|\d{1,3}[.)]|\[[ xX]\]|#+)\s+")
-_CLOSING = "\"'”’»)*_` "
-_BE = "is|are|was|were|isn't|aren't|wasn't|weren't"
-_DO = "does|did|doesn't|didn't"
-_MODAL = "can|could|will|would|should|can't|couldn't|won't|wouldn't|shouldn't"
-_PERSON = "i|you|we|he|she|it|they|there|anyone|anybody|someone|somebody|everyone|everybody"
-_SUBJECT = rf"(?:{_PERSON}|this|that|these|those|the|my|our|your|his|her|its|their|any)"
-_INVERTED = lazy_pattern(
-    rf"(?:(?:{_BE}|does|doesn't|{_MODAL}) {_SUBJECT}|"
-    rf"(?:do|don't|did|didn't|have|haven't|has|hasn't|had|may|shall|am) (?:{_PERSON})|"
-    rf"(?:what|when|where|why|how|who|whom|whose) (?:{_BE}|{_DO})|(?:what|where|who|when|how)'s|"
-    rf"(?:what|when|where|why|how) (?:do|have|{_MODAL}|had|has|may|shall) {_SUBJECT}|who (?:{_MODAL})|"
-    rf"(?:which|what|whose|how)(?: [\w-]+){{1,3}} (?:{_DO}|(?:{_BE}|do|have|{_MODAL}) {_SUBJECT}))\b",
-    re.IGNORECASE,
-)
-"""How a question begins: with a verb before its subject. "May 12", "Will plays", "What I paid" do not."""
-_MORE = lazy_pattern(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
-
-
-_OWNER = re.compile(r"\b(\w+)['’]s?\s+\w|\b(his|her|their|your)\b", re.IGNORECASE)
-_CONTRACTED = frozenset(
-    {"it", "that", "what", "he", "she", "there", "here", "who", "where", "how", "let", "i"}
-)
-
-
-def find_owners(text: str) -> frozenset[str]:
-    """
-    Return whose something is besides the user's own, in small letters.
-
-    >>> sorted(find_owners("My brother's favourite cyclist is Wout.")), find_owners("It's my bike.")
-    (['brother'], frozenset())
-    """
-    words = (match[1] or match[2] for match in _OWNER.finditer(text))
-    return frozenset(word.lower() for word in words) - _CONTRACTED
-
-
-def is_latin(text: str) -> bool:
-    """
-    Return whether most letters of a text are Latin; true of a text without letters.
-
-    >>> is_latin("Wo ist der Schlüssel?"), is_latin("Где ключ?"), is_latin("42")
-    (True, False, True)
-    """
-    letters = [char for char in text if char.isalpha()]
-    latin = sum("LATIN" in unicodedata.name(char, "") for char in letters)
-    return 2 * latin >= len(letters)
-
-
-def is_question(line: str) -> bool:
-    """Whether a stored line, list markers and cells included, ends with what it asks and states nothing."""
-    text = plain_signs(line).strip()
-    while mark := _LIST_MARK.match(text):
-        text = text[mark.end() :]
-    if text.startswith("|"):
-        cells = [cell.strip() for cell in text.strip("|").split("|") if cell.strip()]
-        return bool(cells) and cells[-1].endswith("?")
-    bare = text.rstrip(_CLOSING)
-    if bare.endswith(("?", "?!", "?!!")):
-        is_quoted = text[len(bare) :].strip(" *_`") and max(map(bare.rfind, '"“„«(')) > 0
-        return not is_quoted  # what only stands in what is said asks nothing
-    return _INVERTED.match(text) is not None and _MORE.search(text) is None
-
-
-_TELLS = {
-    "time": lazy_pattern(
-        phrases("marks.txt", "times").pattern + r"|\b(?:(?:19|20)\d\d|\d\d?:\d\d)\b", re.IGNORECASE
-    ),
-    "number": lazy_pattern(phrases("marks.txt", "numbers").pattern + r"|\d", re.IGNORECASE),
-    "name": lazy_pattern(r"(?<![.!?:] )(?<!^)\b[A-Z][\w'’-]*\w|[\"“«][^\"”»]{3,60}[\"”»]"),
-}
-
-
-def wanted_kind(query: str) -> str | None:
-    return next((kind for kind in _TELLS if phrases("marks.txt", f"asks_{kind}").search(query)), None)
-
-
-def count_kind(text: str, kind: str) -> int:
-    """How often a text tells a thing of a kind, up to twice."""
-    return sum(1 for _ in islice(_TELLS[kind].finditer(text), 2))
-
-
-def claims_done(text: str) -> bool:
-    lately, done = (alternatives("conversation_words.txt", name) for name in ("lately", "done"))
-    said = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
-    return re.search(rf"(?<!\w)(?:{said})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
-
-
-def without_greeting(text: str) -> str:
-    greeting = rf"^{alternatives('conversation_words.txt', 'greetings')}\b[^.!?\n]{{0,40}}?(?:[.!?]+|,|$)\s*"
-    return re.sub(greeting, "", text.lstrip(), count=1, flags=re.IGNORECASE)

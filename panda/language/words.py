@@ -212,8 +212,11 @@ def _ends_short(word: str) -> bool:
     return _kinds(word).endswith("cvc") and word[-1] not in "wxy"
 
 
-FUNCTION_WORDS = read_words("english_words.txt", "function")
+_UNCONTRACTED = read_words("english_words.txt", "function")
+FUNCTION_WORDS = _UNCONTRACTED | read_words("english_words.txt", "contracted")
 """The commonest words: a search looks for others, and none of them is what a number counts."""
+CONTENT_FREE_WORDS = _UNCONTRACTED | read_words("english_words.txt", "content_free")
+"""Words that say nothing of what a text is about."""
 NOT_COUNTED = FUNCTION_WORDS | read_words("english_words.txt", "beside_numbers")
 """Words that end the run of words behind a number: none of them is, or leads to, what is counted."""
 LABELS = read_words("english_words.txt", "labels")
@@ -245,17 +248,3 @@ def is_acronym(word: str) -> bool:
 
 def is_honorific(word: str) -> bool:
     return word.lower().rstrip(".") in _HONORIFICS
-
-
-_LETTERS = lazy_pattern(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")
-_LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less: function words count twice
-
-
-def is_english(text: str) -> bool:
-    """Whether most words that no name could be are English; without any, whether its letters are Latin."""
-    words = _LETTERS.findall(text)
-    small = [word for word in words if word[0].islower()]
-    if not small:
-        return all(word.isascii() for word in words)
-    value = sum((word in FUNCTION_WORDS) + is_ordinary(word) for word in small)
-    return value >= _LEAST_ENGLISH * len(small)

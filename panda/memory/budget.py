@@ -6,11 +6,11 @@ from datetime import datetime
 
 from panda.documents.context import CACHED, FOREVER, HEADINGS, PROVIDED, SESSION_MEMORY, STORED, TURNS
 from panda.errors import MemoryNodeError
-from panda.language.text import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness, line_heading, numbered_text
 from panda.memory.node import Node
 from panda.memory.reader import NOTE, NodeReader
+from panda.messages.questions import is_question
 from panda.models.cl100k import count_tokens
 from panda.store.node_id import key_of
 from panda.store.records import Line

@@ -7,8 +7,9 @@ from itertools import dropwhile, takewhile
 
 from panda.language.numbers import NUMBER_WORDS
 from panda.language.patterns import lazy_pattern
-from panda.language.text import is_question, plain_signs, split_sentences
+from panda.language.text import plain_signs, split_sentences
 from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
+from panda.messages.questions import is_question
 from panda.messages.reading import Change, Clause, Mood, Statement
 
 SURE = 0.82

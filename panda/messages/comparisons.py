@@ -9,7 +9,7 @@ from functools import cache
 
 from panda.language.claims import scan
 from panda.language.patterns import lazy_pattern, one_of
-from panda.language.text import MESSAGE_CHARS, plain_text
+from panda.language.text import plain_text
 from panda.language.words import (
     is_ordinary,
     phrases,
@@ -19,6 +19,7 @@ from panda.language.words import (
     split_terms,
 )
 from panda.messages.mentions import UNITS, scale_of, within
+from panda.messages.reading import MESSAGE_CHARS
 
 _TABLE_WORDS = "table_words.txt"
 _WORD = lazy_pattern(r"[^\W\d_]+")

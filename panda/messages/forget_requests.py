@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from panda.language.dates import is_past_form
 from panda.language.numbers import ORDINAL_WORDS
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
 from panda.language.words import alternatives, read_words, split_terms, split_words
 from panda.messages.clauses import says_otherwise, typed_sentences
+from panda.messages.wording import is_past_form
 
 _FILE = "forgetting_words.txt"
 _ANSWER_WORDS, _MOST_DIGITS = 8, 3

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 
 from panda.language.patterns import lazy_pattern
-from panda.language.text import MESSAGE_CHARS, plain_signs, plain_text
+from panda.language.text import plain_signs, plain_text
 from panda.language.words import (
     FUNCTION_WORDS,
     is_ordinary,
@@ -15,7 +15,8 @@ from panda.language.words import (
     stem,
 )
 from panda.messages.mentions import find_pronouns, one_of, within, words_of
-from panda.messages.reading import things_to_show
+from panda.messages.questions import things_to_show
+from panda.messages.reading import MESSAGE_CHARS
 
 _ITEM = lazy_pattern(r"^(?P<indent>\s*)(?P<mark>\(?(?:\d{1,3}|[A-Za-z])[.)]|[-*+•])\s+(?P<text>.+)$")
 _HEADING = lazy_pattern(r"^(?P<level>#{2,6})\s+(?:\(?(?:\d{1,3}|[A-Za-z])[.):]\s+)?(?P<text>.+?)\s*#*$")

@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from panda.language.claims import is_plural, scan
 from panda.language.patterns import lazy_pattern
-from panda.language.text import MESSAGE_CHARS, plain_signs
+from panda.language.text import plain_signs
 from panda.language.words import (
     FUNCTION_WORDS,
     alternatives,
@@ -19,7 +19,7 @@ from panda.language.words import (
     split_words,
     stem,
 )
-from panda.messages.reading import Action, Excluded
+from panda.messages.reading import MESSAGE_CHARS, Action, Excluded
 
 words_of = partial(read_words, "item_words.txt")
 one_of = partial(alternatives, "item_words.txt")

@@ -3,11 +3,11 @@
 import re
 
 from panda.language.patterns import lazy_pattern
-from panda.language.text import is_question, plain_signs
-from panda.language.words import read_words
+from panda.language.text import plain_signs
+from panda.language.words import CONTENT_FREE_WORDS, alternatives, read_words
+from panda.messages.questions import is_question
 from panda.messages.reading import Agreement, Mood
 
-_FUNCTION_WORDS = read_words("function_words.txt")
 _APOSTROPHE_T = lazy_pattern(r"(\w)(n't)\b")
 _TYPED_NOT = lazy_pattern(
     r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|could|should|would)n'?t\b", re.I
@@ -26,7 +26,7 @@ def split_words(text: str) -> list[str]:
 
 def content_stems(text: str) -> set[str]:
     """The beginnings of the words that are no function words."""
-    return {word[:_STEM_CHARS] for word in split_words(text) if word not in _FUNCTION_WORDS}
+    return {word[:_STEM_CHARS] for word in split_words(text) if word not in CONTENT_FREE_WORDS}
 
 
 _VERBS = read_words("order_verbs.txt")
@@ -80,3 +80,29 @@ def plain_agreement(query: str) -> Agreement:
     if match is None or query.rstrip().endswith("?"):
         return "neither"
     return "agrees" if match[1] in _YES else "declines" if match[1] in _NO else "neither"
+
+
+_PAST_WORDS = read_words("irregular_pasts.txt")
+_NO_PAST = read_words("period_words.txt", "no_past")
+
+
+def is_past_form(word: str) -> bool:
+    return word in _PAST_WORDS or (len(word) > 4 and word.endswith("ed") and word not in _NO_PAST)
+
+
+PAGE_ADDRESS = lazy_pattern(
+    r"(?:\b(?:the|that|this) (?:web)?(?:page|site) )?\bhttps?://[^\s<>\"`|]*[^\s<>\"`|.,;:!?)\]'’”]",
+    re.IGNORECASE,
+)
+"""A web address in a message, with the words that say that it is a page."""
+
+
+def claims_done(text: str) -> bool:
+    lately, done = (alternatives("conversation_words.txt", name) for name in ("lately", "done"))
+    said = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
+    return re.search(rf"(?<!\w)(?:{said})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
+
+
+def without_greeting(text: str) -> str:
+    greeting = rf"^{alternatives('conversation_words.txt', 'greetings')}\b[^.!?\n]{{0,40}}?(?:[.!?]+|,|$)\s*"
+    return re.sub(greeting, "", text.lstrip(), count=1, flags=re.IGNORECASE)

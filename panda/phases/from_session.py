@@ -22,7 +22,7 @@ from panda.messages.list_items import (
     terms_of,
     words_to_show,
 )
-from panda.messages.reading import asked_step
+from panda.messages.questions import asked_step
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.evidence import gathered_lines
 from panda.phases.turn import Turn

@@ -4,7 +4,8 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from panda.errors import MemoryNodeError, Problem
-from panda.messages.reading import MOST_NAMED_TURNS, Reading
+from panda.messages.reading import Reading
+from panda.messages.turn_numbers import MOST_NAMED_TURNS
 from panda.store.layout import UserStore
 from panda.store.node_id import key_of
 from panda.store.visits import SAVED_STATUSES

@@ -11,7 +11,6 @@ from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.records import encode
 from panda.documents.text import shorten
 from panda.errors import HaltError
-from panda.language.text import is_question
 from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.messages.clauses import (
@@ -27,12 +26,8 @@ from panda.messages.forget_requests import (
     own_sentences,
 )
 from panda.messages.mentions import find_pronouns, names_nothing
-from panda.messages.reading import (
-    Mood,
-    Reading,
-    asks_again,
-    check_reading,
-)
+from panda.messages.questions import asks_again, is_question
+from panda.messages.reading import Mood, Reading, check_reading
 from panda.messages.wording import content_stems, is_undecided, leaves_out
 from panda.phases.contract import Advance
 from panda.phases.coverage import SavedCoverage

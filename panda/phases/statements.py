@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from panda.documents.evidence import find_claims
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import escape_quote
-from panda.language.text import count_kind, find_owners, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.node import is_statement_id
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.messages.clauses import says_only, says_otherwise
 from panda.messages.forget_requests import refers_back
+from panda.messages.matching import count_kind, find_owners, wanted_kind
 from panda.messages.reading import Statement
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.evidence import ClosestLines, score_of

@@ -15,14 +15,15 @@ from panda.documents.evidence import check_evidence
 from panda.documents.records import encode
 from panda.documents.text import one_line
 from panda.errors import MemoryNodeError, ReplyError
-from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.gathered import answer_items, numbered_text
 from panda.memory.node import Node, wanted_list
 from panda.memory.reader import NodeReader, find_node
 from panda.messages.list_items import terms_of
-from panda.messages.reading import Reading, asked_step
+from panda.messages.questions import asked_step
+from panda.messages.reading import Reading
+from panda.messages.wording import without_greeting
 from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
 from panda.phases.by_value import asks_by_value, by_value
 from panda.phases.cited import Cited

@@ -10,7 +10,7 @@ from panda.documents.context import Block, Meta, Phase, Section, Text
 from panda.documents.text import one_line, shorten
 from panda.errors import StoreError
 from panda.messages.list_items import orders_to_look
-from panda.messages.reading import asks_again, orders_change
+from panda.messages.questions import asks_again, orders_change
 from panda.phases.evidence import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.session.turn_files import step_type

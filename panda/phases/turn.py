@@ -12,7 +12,8 @@ from msgspec import structs
 from panda.documents.context import SECTIONS, ContextDocument, Phase
 from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
-from panda.messages.reading import Reading, plain_recap
+from panda.messages.questions import plain_recap
+from panda.messages.reading import Reading
 from panda.models.cl100k import count_tokens
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within

@@ -11,9 +11,9 @@ from msgspec import UNSET
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence, quote_item, tell_claims
 from panda.documents.text import one_line
-from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeReader
+from panda.messages.wording import claims_done, without_greeting
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance, PhaseOutcome, Retry, Stop
 from panda.phases.evidence import (

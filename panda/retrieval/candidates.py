@@ -13,12 +13,12 @@ from panda.errors import Problem
 from panda.index.index import Index
 from panda.index.sources import IndexEntry
 from panda.index.tables import IndexView
-from panda.language.text import is_question
 from panda.language.words import phrases
 from panda.memory.confidence import MISSING, age_days
 from panda.memory.gathered import is_stale
 from panda.memory.node import Node
 from panda.memory.reader import Moment
+from panda.messages.questions import is_question
 from panda.models.cl100k import count_tokens
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows

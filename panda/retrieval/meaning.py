@@ -20,9 +20,9 @@ from panda.index.index import Index
 from panda.index.sources import FIRST_OTHER, IndexEntry
 from panda.index.tables import AsOf, IndexView, Integers, Positions, Statistics
 from panda.index.vectors import Block
-from panda.language.words import is_english
 from panda.memory.node import line_text
 from panda.memory.reader import NodeReader
+from panda.messages.matching import is_english
 from panda.models.kept_encoder import KeptEncoder, unpack
 from panda.retrieval.passages import cut_passages
 from panda.store.layout import Layout, UserStore

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from panda.language.text import is_latin
 from panda.language.words import FUNCTION_WORDS, split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Node, line_text
+from panda.messages.matching import is_latin
 from panda.retrieval.operations import Operation, read_operations
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, shares_by_rarity
 from panda.store.records import Line

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from panda.index.sources import COLUMNS, NO_TIME, IndexEntry
 from panda.index.tables import IndexView, session_key
-from panda.language.dates import Period, find_periods
-from panda.language.text import count_kind, wanted_kind
 from panda.language.words import query_terms, read_words, split_terms
+from panda.messages.matching import count_kind, wanted_kind
+from panda.messages.periods import Period, find_periods
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.relevance import find_query_words
 

@@ -8,9 +8,9 @@ from importlib.resources import files
 
 import msgspec
 
-from panda.language.text import find_owners
 from panda.language.words import split_terms
 from panda.memory.node import is_statement_id
+from panda.messages.matching import find_owners
 from panda.retrieval.passages import RankedPassage, WordCoverage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from panda.language.claims import scan
-from panda.language.dates import age_between, find_periods
+from panda.language.dates import age_between
 from panda.language.numbers import size_of
 from panda.language.text import plain_text
 from panda.language.words import (
@@ -22,6 +22,7 @@ from panda.language.words import (
 )
 from panda.messages.comparisons import find_bound
 from panda.messages.mentions import scale_of
+from panda.messages.periods import find_periods
 from panda.messages.wording import split_denials
 from panda.retrieval.note_tables import (
     CALENDAR_WORDS,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.messages.reading import Limit
+from panda.messages.wording import without_greeting
 from panda.session.pending import carry_pending, raised_by, take_answer
 from panda.session.registry import (
     apply_curation,

@@ -6,9 +6,7 @@ from datetime import datetime
 
 from msgspec import structs
 
-from panda.language.dates import find_periods
-from panda.language.text import is_latin, is_question
-from panda.language.words import FUNCTION_WORDS, is_english, split_words
+from panda.language.words import FUNCTION_WORDS, split_words
 from panda.messages.clauses import (
     Moods,
     best_mood,
@@ -18,22 +16,13 @@ from panda.messages.clauses import (
     read_clauses,
     typed_sentences,
 )
+from panda.messages.limits import find_limits
+from panda.messages.matching import is_english, is_latin
 from panda.messages.mentions import Mention
-from panda.messages.reading import (
-    Agreement,
-    Clause,
-    Days,
-    Excluded,
-    Mood,
-    Reading,
-    Referred,
-    asks_for,
-    find_limits,
-    named_turns,
-    overall_mood,
-    plain_recap,
-    wants_whole,
-)
+from panda.messages.periods import find_periods
+from panda.messages.questions import asks_for, is_question, plain_recap, wants_whole
+from panda.messages.reading import Agreement, Clause, Days, Excluded, Mood, Reading, Referred, overall_mood
+from panda.messages.turn_numbers import named_turns
 from panda.messages.wording import leaves_out, plain_agreement, plain_mood
 from panda.retrieval.relevance import find_entities
 from panda.session.pending import agreed_query, answer_of

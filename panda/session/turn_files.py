@@ -9,7 +9,8 @@ from typing import Any
 from panda.documents.context import Phase, parse_context
 from panda.documents.text import one_line, strip_citations
 from panda.documents.times import render_time
-from panda.messages.reading import Reading, plain_recap
+from panda.messages.questions import plain_recap
+from panda.messages.reading import Reading
 from panda.store.carry import StepRecord, StepType, clip
 from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, TurnPaths, turn_name

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from panda.compression.fit import InputDocument
 from panda.documents.pictures import Picture
 from panda.errors import ReplyError
-from panda.language.text import PAGE_ADDRESS
+from panda.messages.wording import PAGE_ADDRESS
 from panda.steps.contract import StepContract
 from panda.steps.options import Option
 

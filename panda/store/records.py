@@ -14,7 +14,8 @@ from panda.documents.markdown import Form
 from panda.documents.records import Id, Name, Place, Record, Time, Whole, check_instant, decode, encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotApprovedError
-from panda.messages.reading import Reading, plain_recap
+from panda.messages.questions import plain_recap
+from panda.messages.reading import Reading
 from panda.store import layout
 from panda.store.carry import Carry, Curation, FlowPhase, SavedEnding, StepRecord, StepType, SummaryKind
 from panda.store.fact import Assertion, Conflict, Filled, SaidKind, Scalar, Value

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from panda.documents.text import one_line
-from panda.language.text import is_question, split_sentences
+from panda.language.text import split_sentences
 from panda.messages.clauses import find_statements, read_habit
+from panda.messages.questions import is_question
 from panda.steps.all_steps import MEMORY_REFLECTION
 from panda.steps.inputs import FactsInputs
 from panda.steps.options import Option

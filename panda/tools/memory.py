@@ -10,11 +10,11 @@ from panda.documents.records import encode
 from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, UsageError
-from panda.language.text import is_question
 from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.memory import Plain, stage_value
 from panda.memory.node import Node
+from panda.messages.questions import is_question
 from panda.retrieval.relevance import share_of_words
 from panda.store.fact import Subject
 from panda.store.files import read_text

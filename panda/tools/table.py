@@ -13,7 +13,7 @@ from panda.documents.evidence import find_claims
 from panda.documents.text import count_noun, nearest, one_line
 from panda.errors import Problem, UsageError
 from panda.extensible_table import ExtensibleTable
-from panda.language.text import PAGE_ADDRESS
+from panda.messages.wording import PAGE_ADDRESS
 from panda.tools.content import generate_content
 from panda.tools.contract import ArgumentSource, Tool, ToolContext, ToolResult
 from panda.tools.memory import MEMORY_TOOLS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panda.evals.report import same_phrases
-from panda.messages.reading import find_limits
+from panda.messages.limits import find_limits
 
 CASES = [
     json.loads(line)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.messages.reading import wants_whole
+from panda.messages.questions import wants_whole
 
 WHOLE = [
     "Which vaccines did the puppy get?",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.messages.reading import named_turns
+from panda.messages.turn_numbers import named_turns
 
 NAMED = {
     "What did turn 811 say?": (811,),

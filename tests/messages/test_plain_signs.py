@@ -2,10 +2,10 @@
 
 import pytest
 
-from panda.language.text import is_question, plain_signs
+from panda.language.text import plain_signs
 from panda.messages.clauses import find_statements
 from panda.messages.mentions import Thing, find_exclusions, find_mentions
-from panda.messages.reading import wants_whole
+from panda.messages.questions import is_question, wants_whole
 from panda.messages.wording import plain_mood
 from panda.models.text_classifier import find_runs
 

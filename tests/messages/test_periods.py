@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.language.dates import find_periods
+from panda.messages.periods import find_periods
 
 NOW = datetime(2026, 1, 14, 12, 30, tzinfo=UTC)  # a Wednesday
 CASES = [
