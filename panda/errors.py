@@ -28,7 +28,9 @@ class Location(str):
         path = str(getattr(path, "path", path))
         place = f"{path}:{line}" if line else path
         made = super().__new__(cls, f"{place} ({key})" if key else place)
-        made.path, made.line, made.key = path, line, key
+        made.path = path
+        made.line = line
+        made.key = key
         return made
 
     path: str
@@ -62,7 +64,9 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
         verdict: Verdict = Verdict.UNSOUND,
     ) -> None:
         super().__init__(message)
-        self.message, self.fix, self.verdict = message, fix, verdict
+        self.message = message
+        self.fix = fix
+        self.verdict = verdict
         self.path = where.path if isinstance(where, Location) else where or ""
         self.line = line or getattr(where, "line", None)
         self.key = key or getattr(where, "key", None)
@@ -191,7 +195,9 @@ class HaltError(Problem):
         **place: Any,
     ) -> None:
         super().__init__(message, **place)
-        self.expected, self.received, self.details = expected, received, dict(details or {})
+        self.expected = expected
+        self.received = received
+        self.details = dict(details or {})
 
 
 class BudgetExceededError(HaltError):  # protected text alone does not fit

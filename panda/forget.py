@@ -144,7 +144,8 @@ class _Eraser:
     """Takes texts out of what files hold."""
 
     def __init__(self, wanted: Wanted, at: str) -> None:
-        texts, mark = [*wanted.texts, *wanted.near], f"[forgotten {at}]"
+        texts = [*wanted.texts, *wanted.near]
+        mark = f"[forgotten {at}]"
         telling = [text for text in wanted.near if not is_ordinary(text.lower())]
         self._all = find_forms(texts)
         self._far = find_forms(wanted.texts)
@@ -173,7 +174,10 @@ class _Eraser:
 
     def clean(self, path: Path, data: bytes, *, scrubs: bool = False) -> bytes:
         """Content without the texts; with *scrubs* without calls, entities, topics and digests either."""
-        text, name, self._scrubs, self._spares = _text(data), path.name, scrubs, False
+        text = _text(data)
+        name = path.name
+        self._scrubs = scrubs
+        self._spares = False
         self._is_of_documents = name == names.DOCUMENTS_JSON
         if path.suffix == ".jsonl":
             made = "\n".join(self._json(line, name) for line in text.split("\n"))
@@ -276,14 +280,17 @@ class Forgetting:
         While the block runs no turn of these users runs or begins (LockHeldError), and no run goes on; the
         caller holds the lock of the session *but*.
         """
-        stores, holder = [self._store.of(user) for user in users], f"panda forget (process {os.getpid()})"
+        stores = [self._store.of(user) for user in users]
+        holder = f"panda forget (process {os.getpid()})"
 
         def sessions() -> list[Path]:
             there = (path for store in stores for path in store.sessions.glob("*/") if path.name != but)
             return sorted(path / "lock" for path in there)
 
         with ExitStack() as stack:
-            known, runs, wait = sessions(), sorted(self._store.runs.glob("*/lock")), self._store.wait_seconds
+            known = sessions()
+            runs = sorted(self._store.runs.glob("*/lock"))
+            wait = self._store.wait_seconds
             for path in (*known, *(store.memory_lock for store in stores), *runs):
                 stack.enter_context(files.held_lock(path, holder=holder, wait_seconds=wait))
             for store in stores:
@@ -340,7 +347,8 @@ class Forgetting:
 
     def of_turn(self, number: int) -> Wanted:
         """A whole turn: what was told everywhere, what was asked and answered from its session."""
-        turn, known = self._store.turn(number), self._assertions()
+        turn = self._store.turn(number)
+        known = self._assertions()
         about = _load(turn / METADATA_JSON)
         later = [n for n in saved_turns(self._store).get(str(about.get("session_id")), ()) if n >= number]
         wanted = self._of([one for one in known if one.source_turn == number])
@@ -491,7 +499,10 @@ class _Walk:
     def __init__(
         self, store: UserStore, caches: Iterable[Path], wanted: Wanted, at: str, again: str = SAME_COMMAND
     ) -> None:
-        self._store, self._wanted, self._eraser, self._again = store, wanted, _Eraser(wanted, at), again
+        self._store = store
+        self._wanted = wanted
+        self._eraser = _Eraser(wanted, at)
+        self._again = again
         saved = store.turn(wanted.turn or 0).directory
         turns = [saved, *store.runs.glob(f"*/turns/{store.user}/{saved.name}")] if wanted.turn else []
         self._emptied = [one for one in turns if _load(one / METADATA_JSON).get("run") not in one.parts]
@@ -524,10 +535,13 @@ class _Walk:
 
     def _files(self) -> Iterator[Path]:
         """The files of the users or of none, and directories that may not be looked into."""
-        store, seen, users = self._store, set[str](), (None, *self._wanted.users)
+        store = self._store
+        seen = set[str]()
+        users = (None, *self._wanted.users)
         for top in (store.users, store.runs, store.interventions, store.executions_log.parent):
             for name, below, there in os.walk(top, followlinks=True):
-                place, real = Path(name), os.path.realpath(name)
+                place = Path(name)
+                real = os.path.realpath(name)
                 if place.parent in (store.runs, store.users):  # what a batch began with, what is folded
                     below[:] = {*below} - {"start", "sessions"}
                 below.sort()
@@ -558,7 +572,10 @@ class _Walk:
         return (user if top == "users" and any(rest) else None), 0, None
 
     def _find_in_memory(self, store: UserStore) -> None:
-        state, log, lines, now = Projection(store), store.memory_log, [], dict[str, Assertion]()
+        state = Projection(store)
+        log = store.memory_log
+        lines = []
+        now = dict[str, Assertion]()
         state.refresh()
         for number, line in enumerate(_text(_read(log)).split("\n")):
             raw = _object(line)
@@ -605,13 +622,16 @@ class _Walk:
 
     def _of_turn(self, directory: Path, paths: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
         """The files of a turn that change; its metadata first: after a kill the mark says that it is held."""
-        wanted, eraser, metadata = self._wanted, self._eraser, directory / METADATA_JSON
+        wanted = self._wanted
+        eraser = self._eraser
+        metadata = directory / METADATA_JSON
         user, number, _ = self._owner(metadata)
         quotes = any(_names(path, wanted.nodes) for path in paths if path.name in _QUOTING)
         eraser.begin(is_own=number in wanted.turns, quotes=quotes)
         data = {path: content for path in paths if (content := self._look(path)) is not None}
         about = _object(data.get(metadata, b""))
-        is_held, made = about.get("forgotten_at") == eraser.at, dict(data)
+        is_held = about.get("forgotten_at") == eraser.at
+        made = dict(data)
         is_held |= wanted.visit is not None and directory in wanted.visit.parents
         documents = [node for node in wanted.nodes if kind_of(node) is NodeKind.DOCUMENT]
         is_held |= any(_names(path, documents) for path in paths if path.name in _QUOTING)  # they go
@@ -672,11 +692,15 @@ class _Walk:
 
     def _other(self, path: Path, data: bytes) -> bytes:
         """A file of no turn; what a run says of a turn that held it is not judged any more."""
-        eraser, made = self._eraser, []
+        eraser = self._eraser
+        made = []
         eraser.begin(is_own=False)
-        users, turns = (None, *self._wanted.users), {self._owner(one / "-")[:2] for one in self._turns}
+        users = (None, *self._wanted.users)
+        turns = {self._owner(one / "-")[:2] for one in self._turns}
         for before in data.split(b"\n") if path.suffix == ".jsonl" else [data]:
-            part, value, is_held = before, _object(before), eraser.count(before)
+            part = before
+            value = _object(before)
+            is_held = eraser.count(before)
             is_ours = self._wanted.is_of_all or value.get("user_id", value.get("user")) in users
             if not is_ours:
                 pass
@@ -702,7 +726,8 @@ class _Walk:
 
     def _look(self, path: Path) -> bytes | None:
         """What a file holds; None, and told, of notes that hold a text, and where it cannot be had."""
-        eraser, data = self._eraser, None
+        eraser = self._eraser
+        data = None
         if eraser.count(os.fsencode(path.name)):
             why = "its name holds the text: rename it by hand"
             _, number, directory = self._owner(path)
@@ -773,7 +798,8 @@ class _Walk:
 
 def _empty(directory: Path, eraser: _Eraser) -> None:
     """Leave nothing of a turn but number, session and times."""
-    was, now = load(Metadata, directory / METADATA_JSON), parse_time(eraser.at)
+    was = load(Metadata, directory / METADATA_JSON)
+    now = parse_time(eraser.at)
     about: Any = {"turn": was.turn, "user_id": was.user_id, "session_id": was.session_id, "mode": was.mode}
     text = render_context(ContextDocument(FrontMatter(CONTEXT_SCHEMA, created_at=was.created_at, **about)))
     times: Any = {"created_at": was.created_at, "saved_at": was.saved_at, "updated_at": now}

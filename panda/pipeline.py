@@ -40,8 +40,10 @@ class Pipeline:
     def __init__(
         self, phases: Sequence[PipelinePhase], limits: Limits, executor: RecipeExecutor | None = None
     ) -> None:
-        self._phases, self._last = {phase.number: phase for phase in phases}, phases[-1].number
-        self._limits, self._executor = limits, executor
+        self._phases = {phase.number: phase for phase in phases}
+        self._last = phases[-1].number
+        self._limits = limits
+        self._executor = executor
 
     def run(self, turn: Turn, *, before: int | None = None) -> None:
         """

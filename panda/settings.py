@@ -162,7 +162,8 @@ _WORDS = {"on": True, "yes": True, "off": False, "no": False}
 
 def _read(name: str, given: Given) -> Any:
     """The value of a setting, which may stand there as text. Raises SettingError: it is none."""
-    kind, value = SETTABLE.get(name, _Flag), given.value
+    kind = SETTABLE.get(name, _Flag)
+    value = given.value
     try:
         if kind == _Path:
             value = given.path(value)
@@ -211,7 +212,8 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     Raises:
         SettingError: An unknown key, a value of the wrong type, or a file that is not TOML.
     """
-    home, project_text = Path(environ.get("HOME") or "/"), b""
+    home = Path(environ.get("HOME") or "/")
+    project_text = b""
     given: dict[str, Given] = {}
     user_file = _home(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
     if user_file.is_file():
@@ -221,10 +223,8 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         project_text, own = _read_file(project_dir / PROJECT_FILE, home)
         given |= own
     for key in (*SETTABLE, "trust"):  # which no file can give
-        variable, flag = (
-            f"PANDA_{key.upper()}",
-            f"--{key.replace('_', '-').removesuffix('-seconds').removeprefix('web-')}",
-        )
+        variable = f"PANDA_{key.upper()}"
+        flag = f"--{key.replace('_', '-').removesuffix('-seconds').removeprefix('web-')}"
         if environ.get(variable):
             given[key] = Given(environ[variable], variable, variable, cwd, home)
         if flags.get(key) is not None:
@@ -286,12 +286,15 @@ def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
     except ValueError as exc:
         line = re.search(r"at line (\d+)", str(exc))
         fix = 'a line is a key, one = and a value, texts in quotes, as in user = "ann"'
-        message, at = f"not valid TOML: {exc}", int(line[1]) if line else None
+        message = f"not valid TOML: {exc}"
+        at = int(line[1]) if line else None
         if isinstance(exc, UnicodeDecodeError):
-            message, at = f"not UTF-8 from byte {exc.start} on", content.count(b"\n", 0, exc.start) + 1
+            message = f"not UTF-8 from byte {exc.start} on"
+            at = content.count(b"\n", 0, exc.start) + 1
             fix = "save it as UTF-8"
         raise SettingError(message, where=str(path), line=at, fix=fix) from exc
-    lines, given = content.decode("utf-8-sig").splitlines(), dict[str, Given]()
+    lines = content.decode("utf-8-sig").splitlines()
+    given = dict[str, Given]()
     for key, value in table.items():
         at = next((n for n, text in enumerate(lines, 1) if text.lstrip(" \t\"'[").startswith(key)), None)
         given[key] = Given(value, str(path), Location(path, line=at, key=key), path.parent, home)

@@ -108,7 +108,8 @@ def read_trust(settings: Settings) -> dict[str, str]:
 
 def record_trust(settings: Settings, claims: Iterable[Claim], revoked: Collection[str] = ()) -> None:
     """Trust claims as they are now, and some paths no more."""
-    path, holder = settings.trust_file, f"panda trust (process {os.getpid()})"
+    path = settings.trust_file
+    holder = f"panda trust (process {os.getpid()})"
     with held_lock(path.with_name("trust.lock"), holder=holder, wait_seconds=10):
         trusted = {place: digest for place, digest in read_trust(settings).items() if place not in revoked}
         trusted |= {claim.path: claim.digest for claim in claims}
@@ -282,7 +283,8 @@ def claims_of(settings: Settings) -> list[Claim]:
         root = os.path.realpath(settings.root)
         for run in sorted(Layout(Path(root)).runs.glob(f"*/{RUN_JSON}")):
             with suppress(FileFormatError, StoreError, UntrustedError, KeyError, TypeError, ValueError):
-                place, turns = os.path.realpath(run), read_json(run)["turns"]
+                place = os.path.realpath(run)
+                turns = read_json(run)["turns"]
                 others = {os.path.realpath(turn["root"]) for turn in turns if turn.get("root")} - {root}
                 claims += [_claim_of_link(named_place(place, other), other) for other in sorted(others)]
     return [claim for claim in claims if claim.reaches]
@@ -372,7 +374,8 @@ def _claims_of_settings(settings: Settings) -> list[Claim]:
 
 def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
     """What a setting reaches outside of the project: key, what its line in the file holds, and the effect."""
-    value, effect = getattr(settings, name), OUTWARD[name]
+    value = getattr(settings, name)
+    effect = OUTWARD[name]
     if name == "test_commands":
         return [(f"{name}.{key}", key, effect.format(shlex.join(words))) for key, words in value.items()]
     if name == "web_allow":

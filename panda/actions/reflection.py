@@ -88,7 +88,8 @@ def reflect(app: App, memory: Memory, *, dry_run: bool) -> Reflected:
     """Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written."""
     turns = _last_turns(app)
     batch = tuple(turn.number for turn in turns)
-    now, path = app.settings.clock(), app.store.of(memory.user).proposed_facts
+    now = app.settings.clock()
+    path = app.store.of(memory.user).proposed_facts
     log, typed = memory.read()
     is_settled = word_on([*log.assertions, *typed], memory.user)
     offered = [one for one in find_candidates(turns) if not is_settled(_proposal(one, batch, app))]
@@ -141,7 +142,8 @@ def _assertion(one: Proposal, user: str) -> Assertion:
 
 
 def _choose(app: App, offered: list[Candidate], turns: list[TurnRecord]) -> list[Candidate]:
-    executor, journal = app.executor, NoTurn(app.settings.user, None)
+    executor = app.executor
+    journal = NoTurn(app.settings.user, None)
 
     variables = {"mode": "chat", "session_id": ""}
 

@@ -48,7 +48,8 @@ def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subje
     try:
         scope = read_scope(given.scope or "local")
         if given.entity is not None:
-            entity, relation = entity_name(given.entity), one_line(key)
+            entity = entity_name(given.entity)
+            relation = one_line(key)
         else:
             entity, relation = split_key(one_line(key), given.kind_of(key, user), user)
     except ValueError as exc:

@@ -124,7 +124,8 @@ def search(
     What the index of the user finds, best first, as plain JSON values and as it was found; *why* says why.
     """
     bounds = Bounds(session=session, since=read_instant(since, "--since"))
-    user, now = settings.user, settings.clock()
+    user = settings.user
+    now = settings.clock()
     hits, report = search_index(index, user, query, now=now, limit=limit, bounds=bounds, meaning=meaning)
     for one in report.problems:
         _log.warning("not in the index: %s", one.told)
@@ -136,7 +137,9 @@ def search(
 
 
 def _value(hit: Hit, *, why: bool) -> dict[str, object]:
-    entry, ranked, research = hit.ranked.entry, hit.ranked, hit.research
+    entry = hit.ranked.entry
+    ranked = hit.ranked
+    research = hit.research
     value: dict[str, object] = {
         "node_id": entry.node_id,
         "source_type": entry.source_type,

@@ -124,7 +124,8 @@ def run_turn(app: App, turn: Turn) -> TurnResult:
 
 def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
     """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
-    found, error = None, None
+    found = None
+    error = None
     _log.info(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
     try:
         found = work()
@@ -141,7 +142,9 @@ def turn_data(folder: TurnFolder, metadata: Metadata) -> dict[str, Any]:
     """Return what `turn --json` says of a turn, by its metadata and its other files."""
     answer = folder.read_context().section(Phase.SYNTHESIZER)
     evidence = folder.find(Evidence)
-    metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
+    metrics = folder.find(Metrics)
+    staged = folder.find(StagedMemory)
+    image = folder.find(Image)
     noted = (staged and staged.noted) or ()
     phases = encode(metrics.phases) if metrics else []
     writes = [step.data for step in folder.load_steps() if step.kind == "write" and step.status == "success"]
@@ -325,7 +328,8 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
 
 
 def _on_disk(turn: Turn) -> Look:
-    plan, gathered = turn.folder.find(RetrievalPlan), turn.folder.find(GatheredContext)
+    plan = turn.folder.find(RetrievalPlan)
+    gathered = turn.folder.find(GatheredContext)
     section = turn.folder.read_context().section(Phase.CONTEXT_GATHERER)
     text = render_section(section) if section else None
     return Look(plan.to_json() if plan else None, gathered.to_json() if gathered else None, text)

@@ -177,7 +177,8 @@ def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
     data: Mapping[str, Any] = {}
     try:
         done = resume(app, number)
-        error, data = done.error, done.data or {}
+        error = done.error
+        data = done.data or {}
     except Problem as exc:
         error = exc
         _log.info(f"turn {number}: {exc.message}")

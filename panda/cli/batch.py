@@ -141,7 +141,8 @@ def _opened_run(
     from panda.runs.batch import begin_batch, resume_batch
     from panda.runs.ledger import open_run
 
-    layout, settings = invocation.store_for_writing(), invocation.settings
+    layout = invocation.store_for_writing()
+    settings = invocation.settings
     if resume is None:
         queries = given or []
         for query in queries:
@@ -165,7 +166,8 @@ def _executed(
     from panda.cli.index import fill_imported
     from panda.runs.batch import Batch
 
-    plan, reporter = run.plan(), invocation.reporter
+    plan = run.plan()
+    reporter = invocation.reporter
     invocation.store(any_user=True)
     with run.hold(), _lines_to(out, invocation) as write:
         found = Batch(invocation.settings, run, queries, is_remote=workers[0] is not None)

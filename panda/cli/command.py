@@ -320,7 +320,8 @@ def check_options(command: Callable[..., Any], context: typer.Context) -> None:
     for rule in getattr(command, _RULES, ()):
         if not _given(context, rule.option):
             continue
-        option, other = shown[rule.option], shown[rule.other]
+        option = shown[rule.option]
+        other = shown[rule.other]
         if rule.values is None and _given(context, rule.other):
             message = f"{option} does not go with {other}"
             raise UsageError(message, where=option, fix=rule.fix or f"leave out {option} or {other}")
@@ -419,10 +420,8 @@ def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: 
 Raw = Annotated[bool, flag("Give the bytes as they are, control characters too.", "--raw")]
 """The option of commands whose answer is a Document."""
 
-SESSION_DEFAULT, SEED_DEFAULT = (
-    "[env: PANDA_SESSION; default: one of its own]",
-    "[env: PANDA_SEED; default: one for each turn, recipe and attempt]",
-)
+SESSION_DEFAULT = "[env: PANDA_SESSION; default: one of its own]"
+SEED_DEFAULT = "[env: PANDA_SEED; default: one for each turn, recipe and attempt]"
 """How the help of an option that is a setting too ends."""
 
 NewUser = Annotated[bool, flag("Make a user who is named and not there yet.", "--new-user")]
@@ -500,7 +499,8 @@ class PandaCommand(TyperCommand):
             shown = parameter.get_help_record(ctx)
             if shown is None:
                 continue
-            name, told = shown[0], _without_noise(shown[1])
+            name = shown[0]
+            told = _without_noise(shown[1])
             if parameter.param_type_name == "argument":
                 parts["Arguments"].append((name.partition(" <")[0], told))
                 continue

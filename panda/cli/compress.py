@@ -141,7 +141,8 @@ def _compressed(
     """The document within the budget, from the cache if it was made before; noted in the log of the store."""
     patterns = compile_keep(keep)
     kind, document_format = read_as
-    settings, log = invocation.settings, _log_of(invocation)
+    settings = invocation.settings
+    log = _log_of(invocation)
     if count_tokens(text) <= budget:
         return compress_text(text, kind=kind, budget_tokens=budget)
     layer = settings.compression_model_layer

@@ -63,7 +63,8 @@ def forget(
     forgetting = Forgetting(store, caches)
     if not dry_run:
         Memory(store).take_in()
-    wanted, at = _wanted(forgetting, store, names or (), secret), forgetting.at
+    wanted = _wanted(forgetting, store, names or (), secret)
+    at = forgetting.at
     found = [list(forgetting.places(one)) for one in wanted]
     if names and secret is not None and not found[-1]:
         invocation.reporter.warn("the text of --text is nowhere: check how it is spelt")
@@ -124,11 +125,14 @@ def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
         fix = "give the turn's number, or with --text what it says"
         raise UsageError("a document is forgotten with its turn", where=name, fix=fix)
     if kind == "visit":
-        found, fault, fix = forgetting.of_visit(rest), f"there is no visit {rest!r}", "see `panda show`"
+        found = forgetting.of_visit(rest)
+        fault = f"there is no visit {rest!r}"
+        fix = "see `panda show`"
     else:
         key = rest if kind in ("memory", "fact") else name
         found = forgetting.of_subject(*find_subject(key, Given(), store.user)[1:])
-        fault, fix = f"nothing was ever said under {key}", "see `panda memory list`, or use --text"
+        fault = f"nothing was ever said under {key}"
+        fix = "see `panda memory list`, or use --text"
     if found is None:
         raise NotFoundError(fault, where=name, fix=fix)
     return found

@@ -57,7 +57,8 @@ def _why_text(hit: Hit) -> str:
 
 def _meaning(invocation: Invocation, index: Index) -> AbstractContextManager[Meaning | None]:
     """As opened_meaning."""
-    settings, layout = invocation.settings, invocation.store(any_user=True)
+    settings = invocation.settings
+    layout = invocation.store(any_user=True)
     return opened_meaning(settings, layout, index, invocation.environ, invocation.layers)
 
 
@@ -149,7 +150,8 @@ def search(
     if not query.strip():
         fix = 'give words, as in panda index search "gaming laptop"'
         raise UsageError("the query is empty", where="QUERY", fix=fix)
-    settings, index = invocation.settings, _index(invocation)
+    settings = invocation.settings
+    index = _index(invocation)
     with _meaning(invocation, index) as meaning:
         data, hits = search_turns(
             settings, index, meaning, query=query, limit=k, session=session, since=since, why=explain
@@ -166,7 +168,9 @@ def status(invocation: Invocation) -> Result:
 
     Example: panda index status --user demo
     """
-    user, layout, index = invocation.settings.user, invocation.store(), _index(invocation)
+    user = invocation.settings.user
+    layout = invocation.store()
+    index = _index(invocation)
     difference = index.behind(user)
     rows = dict(difference.rows)
     with _meaning(invocation, index) as meaning:
@@ -177,7 +181,8 @@ def status(invocation: Invocation) -> Result:
     except (Problem, KeyError, TypeError):  # never, or made by another hand
         rebuilt_at = None
     size_bytes = size_of(layout.turn_index) + size_of(layout.vectors)
-    unreadable, sources = len(difference.retried), difference.sources
+    unreadable = len(difference.retried)
+    sources = difference.sources
     turns = sum(turn_of(source) > 0 for source in sources)
     data = {
         "user": user,
@@ -228,7 +233,8 @@ def _summarise(
 ) -> "SummaryReport":
     from panda.phases.save import write_summaries
 
-    layout, reporter = invocation.store_for_writing(), invocation.reporter
+    layout = invocation.store_for_writing()
+    reporter = invocation.reporter
     app = invocation.open_app(layout)
     users = [user] if user is not None else users_of(layout)
     stores = [layout.of(one) for one in users]

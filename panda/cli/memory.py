@@ -45,7 +45,9 @@ def _clip(value: Value) -> str:
 
 
 def _list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
-    confidence, rival, note = one.confidence(now), one.alternative, None
+    confidence = one.confidence(now)
+    rival = one.alternative
+    note = None
     if one.expired:
         note = "expired"
     elif rival is not None:
@@ -57,7 +59,9 @@ def _list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
 
 
 def _remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
-    confidence, fact, rival = one.confidence(now), one.fact, one.alternative
+    confidence = one.confidence(now)
+    fact = one.fact
+    rival = one.alternative
     return {
         "key": one.key,
         "kind": one.kind,
@@ -198,7 +202,8 @@ def set_value(
     With - each line of standard input is an object with key and value, and kind, scope, entity, type and
     valid_until if need be.
     """
-    user, given = invocation.settings.user, Given(kind, scope, entity, type_, valid_until)
+    user = invocation.settings.user
+    given = Given(kind, scope, entity, type_, valid_until)
     if key == "-":
         if value:
             raise UsageError(
@@ -313,9 +318,11 @@ def conflicts(invocation: Invocation) -> Result:
     found = find_contradictions(_read_memory(invocation).log, settings.clock())
     if not found:
         invocation.reporter.step("no contradictions")
-    data, rows = [], []
+    data = []
+    rows = []
     for one in found:
-        winner, rival = one.winner, one.rival
+        winner = one.winner
+        rival = one.rival
         about = {"conflict_id": one.conflict_id, "key": one.subject.key(settings.user), "scope": winner.scope}
         data.append({**about, "fact_a": one.winner.to_json(), "fact_b": one.rival.to_json()})
         values = [text for fact in (winner, rival) for text in (_clip(fact.value), f"{fact.confidence:.2f}")]

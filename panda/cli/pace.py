@@ -22,7 +22,10 @@ class Pace:
             total: How many things there are.
             clock: Seconds from any start on; never goes back.
         """
-        self._label, self._total, self._tell, self._clock = label, total, tell, clock
+        self._label = label
+        self._total = total
+        self._tell = tell
+        self._clock = clock
         self._done = 0
         self._began = clock()
         self._due = self._began + _FIRST_SECONDS

@@ -39,7 +39,8 @@ def list_recipes(invocation: Invocation) -> Result:
 
     Example: panda recipe list
     """
-    book, models = invocation.book(), _models(invocation)
+    book = invocation.book()
+    models = _models(invocation)
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
     serves = [(key, str(name)) for entry in book.registry() for name, key in entry.recipes.items()]
@@ -95,9 +96,11 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     recipe = _read(invocation, book, name)
     if recipe is not None:
         _tell_unsent(invocation, book, recipe)
-    values, text = None, read_own_text(path)
+    values = None
+    text = read_own_text(path)
     if recipe is not None:
-        contract, models = book.contract_of(name), _models(invocation)
+        contract = book.contract_of(name)
+        models = _models(invocation)
         server = book.served_by(recipe, models) if models else None
         values = {**asdict(recipe), "path": str(path), "contract": contract.to_json(), "served_by": server}
         text = f"{text.rstrip()}\n{_contract_comment(contract, recipe.model_layer, server)}"
@@ -243,13 +246,16 @@ def history(invocation: Invocation, name: _Name) -> Result:
     from panda.index.executions import Executions
     from panda.store.log import recipe_executions
 
-    now, store = version_in_force(invocation.book(), name), _versions(invocation)
+    now = version_in_force(invocation.book(), name)
+    store = _versions(invocation)
     kept = store.versions(name)
     if now.version not in {version.version for version in kept}:
         kept.append(now)
-    lines, executions = list(recipe_executions(invocation.store(), name)), Executions(invocation.store())
+    lines = list(recipe_executions(invocation.store(), name))
+    executions = Executions(invocation.store())
     executions.read(invocation.settings.user)
-    versions, rows = [], list[tuple[object, ...]]()
+    versions = []
+    rows = list[tuple[object, ...]]()
     for version in kept:
         ran = [line for line in lines if line.version == version.version]
         failed = [line for line in ran if line.has_failed]
@@ -289,7 +295,8 @@ def eject(
 
     Example: panda recipe eject pipeline/phase1_reflection
     """
-    settings, book = invocation.settings, invocation.book()
+    settings = invocation.settings
+    book = invocation.book()
     wanted = _wanted_version(invocation, book, name, version)
     shared = _sharing(book, wanted)
     folders = {"recipes": settings.project_dir / "recipes", "prompts": settings.project_dir / "prompts"}
@@ -344,7 +351,8 @@ def compare(
     from panda.runs.replay import begin_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
-    runs, store = [], invocation.store_for_writing()
+    runs = []
+    store = invocation.store_for_writing()
     places = select_turns(on, TurnFilter(), layout=invocation.store, user=invocation.settings.user)
     for word in (before, after):
         with _in_force(invocation, word) as settings:
@@ -406,7 +414,8 @@ def _in_force(invocation: Invocation, word: str) -> Iterator[Settings]:
     for other in _sharing(invocation.book(), version):
         invocation.reporter.warn(f"{other} uses a prompt that {word} changes too")
     with work_directory("version") as directory:
-        recipes, prompts = directory / "recipes", directory / "prompts"
+        recipes = directory / "recipes"
+        prompts = directory / "prompts"
         write_version(version, recipes=recipes, prompts=prompts)
         yield replace(
             settings,

@@ -92,7 +92,8 @@ def replay(
         raise UsageError("replay runs turns again, and judges none", where="--mode", fix=fix)
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
-    settings, environ = invocation.settings, invocation.environ
+    settings = invocation.settings
+    environ = invocation.environ
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
     store = invocation.store_for_writing()
     if resume is not None:
@@ -142,7 +143,8 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     }
     table = Table(("turn", "result", "outcome", "findings", "different", "misses"), rows)
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
-    other, parts = len(failed) - unjudged, []
+    other = len(failed) - unjudged
+    parts = []
     turn_count = count_noun(len(lines), "turn")
     if other == 1:
         parts.append(f"1 of {turn_count} does not come out as it was saved")

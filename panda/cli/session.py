@@ -41,8 +41,10 @@ def list_all(
 
     Example: panda session list --limit 5 --user demo
     """
-    store, user = invocation.store(), invocation.settings.user
-    known, numbers = set(session_ids(store)), saved_turns(store)
+    store = invocation.store()
+    user = invocation.settings.user
+    known = set(session_ids(store))
+    numbers = saved_turns(store)
     names = sorted(known | numbers.keys(), key=lambda name: (numbers.get(name, [0])[-1], name))
     if more := limit and len(names) > limit:
         invocation.reporter.step(f"the newest {limit} of {len(names)}: --limit 0 shows all")

@@ -193,7 +193,8 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
         if place.absolute().is_relative_to(settings.root):
             continue
         guard_links(settings.on_store(place.absolute()))
-    found, fix = [] if settings.trust else untrusted_claims(settings), fix_of(settings)
+    found = [] if settings.trust else untrusted_claims(settings)
+    fix = fix_of(settings)
     return [
         Problem(
             f"not trusted: {reach.effect}",

@@ -228,7 +228,8 @@ def _take_up(
     from panda.actions.turn import resume as resume_turn
     from panda.actions.unfinished import find_unfinished
 
-    store, tell = invocation.store_for_writing(), invocation.reporter.step
+    store = invocation.store_for_writing()
+    tell = invocation.reporter.step
     if discard is not None:
         return _discard(invocation, store, discard)
     app = _app(invocation, store)
@@ -287,7 +288,8 @@ def _app(
 def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is_new: bool = True) -> Result:
     """The same; where it is a question, the command that answers it is told."""
     if asked.code == ASKED_BACK and asked.data is not None:
-        turn, settings = app.store.open(int(str(asked.data["turn"]))).read_metadata(), invocation.settings
+        turn = app.store.open(int(str(asked.data["turn"]))).read_metadata()
+        settings = invocation.settings
         session = "-c" if is_new else f"--session {turn.session_id}"
         given = {name: str(getattr(settings, name)) for name in ("root", "user")}
         words = [

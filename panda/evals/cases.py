@@ -193,7 +193,8 @@ def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
                 cases.append(parse(Case, text, where=str(file), line=number))
                 _check(cases[-1], book)
             except FileFormatError as exc:
-                exc.path, exc.line = str(file), number
+                exc.path = str(file)
+                exc.line = number
                 exc.fix = (exc.key and exc.fix) or "docs/cases.md has an example of each kind"
                 raise
     if not cases:
@@ -211,7 +212,8 @@ def _check(case: Case, book: RecipeBook | None) -> None:
         raise FileFormatError(f"there is no kind {case.kind!r}", key="kind", fix=nearest(case.kind, KINDS))
     if case.kind == "period" and case.now is None:
         raise FileFormatError("now is missing: periods count from it", key="now", fix="add now")
-    kind, label = case.of, case.label
+    kind = case.of
+    label = case.label
     if isinstance(label, str) == (kind.answers == "list"):
         wanted = "a list of texts" if isinstance(label, str) else "a text"
         raise FileFormatError(f"label must be {wanted}", key="label", fix=f"give {wanted}")

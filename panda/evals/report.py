@@ -27,7 +27,8 @@ WRONG_COLUMNS = ("kind", "query", "label", "said")
 
 def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
     """What is no single choice of a recipe, in the terms of its label; None where one is asked."""
-    query, things = case.query, [Thing(option.id, "", option.text) for option in case.options]
+    query = case.query
+    things = [Thing(option.id, "", option.text) for option in case.options]
     match case.kind:
         case "mood":  # by sentence, as phase 0 does
             replies = (_ask(executor, case, text) for text in typed_sentences(query))
@@ -110,7 +111,8 @@ def _ask(executor: RecipeExecutor, case: Case, query: str = "") -> Reply[Any]:
 
 
 def _answer(executor: RecipeExecutor, case: Case) -> Answered:
-    kind, started = case.of, time.monotonic()
+    kind = case.of
+    started = time.monotonic()
     key = kind.recipe_key(executor.book)
     server = executor.served_by(executor.book.load_recipe(key).model_layer) if kind.step else "code"
     if (judged := judge(case, executor)) is not None:
@@ -144,7 +146,8 @@ class KindReport(Whole, frozen=True):
         """Under COLUMNS."""
         low, high = self.interval
         interval = f"{low:.2f}–{high:.2f}"
-        accuracy, commonest = f"{self.accuracy:.2f}", f"{self.commonest_share:.2f}"
+        accuracy = f"{self.accuracy:.2f}"
+        commonest = f"{self.commonest_share:.2f}"
         about = (self.kind, self.recipe, self.served_by, self.cases)
         return (*about, accuracy, interval, commonest, round(self.milliseconds))
 
@@ -157,7 +160,8 @@ def build_report(answers: Sequence[Answered]) -> list[KindReport]:
 
 
 def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
-    count, right = len(answers), sum(answer.is_right for answer in answers)
+    count = len(answers)
+    right = sum(answer.is_right for answer in answers)
     pairs = Counter(sorted((answer.label, answer.said) for answer in answers))
     confusion = {label: {said: n for (of, said), n in pairs.items() if of == label} for label, _ in pairs}
     return KindReport(
@@ -177,7 +181,8 @@ def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
 
 def find_interval(right: int, of: int) -> tuple[float, float]:
     """Wilson's, of a share."""
-    share, square = right / of, _Z90**2
+    share = right / of
+    square = _Z90**2
     middle = (share + square / (2 * of)) / (1 + square / of)
     half = _Z90 / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -64,9 +64,12 @@ def begin_batch(
     The directory of a new batch, none of whose items has been run. Each has the number of its turn: of the
     store if its turns are saved there, else one that is its own in the run alone.
     """
-    ran_on, layout = fingerprint_now(settings, environ), settings.store
+    ran_on = fingerprint_now(settings, environ)
+    layout = settings.store
     users = [query.user or settings.user for query in queries]
-    turns, following, index = [], dict[str, int](), Index(layout)
+    turns = []
+    following = dict[str, int]()
+    index = Index(layout)
     for user in dict.fromkeys(users):
         following[user] = (
             layout.of(user).reserve(users.count(user)) if save else _next_number(layout.of(user))
@@ -105,7 +108,8 @@ def resume_batch(
     UsageError: these are not those that it was begun with; or something is left to be run, and the recipes
     or the models are not.
     """
-    plan, kept = run.plan(), run.directory / QUERIES_JSONL
+    plan = run.plan()
+    kept = run.directory / QUERIES_JSONL
     if plan.mode != "batch":
         raise UsageError(f"run {run.id} is no batch", where="--resume", fix=f"panda replay --resume {run.id}")
     if queries is None:
@@ -142,7 +146,9 @@ class Batch:
     def __init__(
         self, settings: Settings, run: RunFolder, queries: Sequence[Query], *, is_remote: bool = False
     ) -> None:
-        self._settings, self._store, self._run = settings, settings.store, run
+        self._settings = settings
+        self._store = settings.store
+        self._run = run
         self._is_remote = is_remote
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
@@ -362,7 +368,9 @@ class Batch:
         again; killed after it, what a saved turn adds beside its directory is brought in again: to the memory
         what was told, to its session itself. Doing it again changes nothing.
         """
-        store, kept, number = self._store.of(line.user), self._in_run(line), line.turn
+        store = self._store.of(line.user)
+        kept = self._in_run(line)
+        number = line.turn
         if kept.has(number) and not store.has(number):
             for execution in executions:
                 if execution.key and execution.version:
@@ -374,10 +382,12 @@ class Batch:
         if not line.is_saved:
             return
         folder = store.open(number)
-        metadata, staged = folder.read_metadata(), folder.find(StagedMemory)
+        metadata = folder.read_metadata()
+        staged = folder.find(StagedMemory)
         if staged is not None and (at := metadata.saved_at) is not None:
             apply_staged(store.at(lambda: at), staged.due(metadata.ending))
-        name, holder = metadata.session_id, f"panda batch, turn {number}"
+        name = metadata.session_id
+        holder = f"panda batch, turn {number}"
         with held_lock(store.session_lock(name), holder=holder, wait_seconds=store.wait_seconds):
             session = load_session(store, name)
             if session is None:
@@ -403,7 +413,8 @@ class Batch:
             if self.start is not None:
                 self._discard(one)
             return None
-        metrics, log = folder.find(Metrics), self._in_run(one).executions_log
+        metrics = folder.find(Metrics)
+        log = self._in_run(one).executions_log
         turn = one.user, turn_name(one.turn)
         executions = [line for line in load_lines(Execution, log) if (line.user_id, line.turn_id) == turn]
         seconds = (metrics.totals.seconds if metrics else None) or 0.0
@@ -472,7 +483,8 @@ _SPENT = "user_id, turn_id, total_tokens, latency_ms"
 
 def estimate(store: UserStore, items: int) -> Estimate:
     """What the last turns of the log took on average, times the number of items."""
-    executions, spent = Executions(store), dict[tuple[str, str], list[float]]()
+    executions = Executions(store)
+    spent = dict[tuple[str, str], list[float]]()
     executions.read("")
     for user, turn, tokens, milliseconds in executions.select(_SPENT, {"is_away = ?": 0}):
         if turn:

@@ -51,9 +51,11 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
 
 
 def _of_run(run: RunFolder) -> Side:
-    plan, places = run.plan(), run.places()
+    plan = run.plan()
+    places = run.places()
     lines = {line.key: line for line in run.lines()}
-    directories, unfinished = {}, {}
+    directories = {}
+    unfinished = {}
     for key in in_order({*places, *lines}):
         line = lines.get(key)
         if line is None:
@@ -81,7 +83,9 @@ def _saved(run: RunFolder | None) -> Side:
     if plan.mode == "batch" and not plan.saves:
         message = f"the turns of {run.id} stayed in the run: no saved turn is one of them"
         raise UsageError(message, where="RUN", fix="compare two runs, or run the batch with --save")
-    outcomes, directories, unfinished = [], {}, {}
+    outcomes = []
+    directories = {}
+    unfinished = {}
     for key, place in sorted(run.places().items(), key=lambda pair: (pair[1].user, pair[1].number)):
         directories[key] = place.directory
         try:
@@ -233,7 +237,8 @@ def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
         if most is None:
             continue
         known = [(one, two) for one, two in costs if one is not None and two is not None]
-        before, after = sum(one for one, _ in known), sum(two for _, two in known)
+        before = sum(one for one, _ in known)
+        after = sum(two for _, two in known)
         growth = 100 * (after - before) / before if before else math.inf if after else 0.0
         if not known:
             found.append(f"{what} are not known of both runs, {most:g} % of growth allowed")
@@ -252,7 +257,8 @@ def _flips(before: Outcome, after: Outcome) -> list[Flip]:
     first, second = ({(one.phase, one.name): one for one in side.decisions} for side in (before, after))
     flips: list[Flip] = []
     for phase, name in sorted(first.keys() | second.keys()):
-        old, new = first.get((phase, name)), second.get((phase, name))
+        old = first.get((phase, name))
+        new = second.get((phase, name))
         if old is not None and new is not None and old.value == new.value:
             continue
         if name == OUTCOME and (old is None or new is None):
@@ -267,7 +273,8 @@ def _flips(before: Outcome, after: Outcome) -> list[Flip]:
 
 def changed_sections(before: Outcome, after: Outcome) -> list[int]:
     """The sections of context.md that differ, by number."""
-    one, two = before.sections, after.sections
+    one = before.sections
+    two = after.sections
     return [n for n in sorted(one.keys() | two.keys()) if one.get(n) != two.get(n)]
 
 
@@ -284,7 +291,8 @@ def _changed(pairs: _Pairs, part: str) -> dict[str, tuple[str | None, str | None
     found: dict[str, tuple[str | None, str | None]] = {}
     for before, after in pairs:
         for key in before.recipes.keys() & after.recipes.keys():
-            old, new = before.recipes[key].get(part), after.recipes[key].get(part)
+            old = before.recipes[key].get(part)
+            new = after.recipes[key].get(part)
             if old != new and old is not None and new is not None:
                 found[key] = (old, new)
     return dict(sorted(found.items()))

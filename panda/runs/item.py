@@ -102,7 +102,9 @@ class Items:
     def __init__(
         self, settings: Settings, layers: Layers, start: Path | None, *, is_remote: bool = False
     ) -> None:
-        self._settings, self._layers, self._is_remote = settings, layers, is_remote
+        self._settings = settings
+        self._layers = layers
+        self._is_remote = is_remote
         self._start = None if start is None else Start(start)
         self._work = (start or settings.root).with_name(f"{WORK}{os.getpid()}")
         self._turns: dict[int, Path] = {}  # where the turns lie that the running item may read and makes
@@ -128,7 +130,8 @@ class Items:
             with app.hold_session(task.session):
                 return _run(app, task, None)
         made = _run(app, task, self._bound(app, task, self._start))
-        place, log = self._turns[task.turn], app.store.executions_log
+        place = self._turns[task.turn]
+        log = app.store.executions_log
         interventions = sorted(app.store.interventions.glob("*.json"))
         made = replace(
             made,
@@ -142,7 +145,8 @@ class Items:
 
     def _bound(self, app: App, task: Task, start: Start) -> Bound:
         if self._session != (task.user, task.session):
-            self._session, self._known = (task.user, task.session), {}
+            self._session = (task.user, task.session)
+            self._known = {}
         self._turns.clear()
         places = self._work / "turns" / task.user
         for number, turn in task.earlier:
@@ -151,7 +155,8 @@ class Items:
                 write_files(place, turn)
         self._turns[task.turn] = places / turn_name(task.turn)
         remove_tree(self._turns[task.turn])
-        store, snapshot = app.store, start.snapshot(task.user)
+        store = app.store
+        snapshot = start.snapshot(task.user)
         if task.user not in self._memories:
             self._memories[task.user] = start.memory(store, task.turn, store.clock())
         memory = self._memories[task.user]
@@ -173,7 +178,8 @@ class Items:
 
 
 def _memory_after(turn: TurnFolder, store: UserStore, memory: Projection) -> Projection:
-    metadata, staged = turn.read_metadata(), turn.find(StagedMemory)
+    metadata = turn.read_metadata()
+    staged = turn.find(StagedMemory)
     if staged is None or (at := metadata.saved_at) is None:
         return memory
     return with_staged(memory, store.at(lambda: at), staged.due(metadata.ending))
@@ -187,7 +193,8 @@ def _run(app: App, task: Task, bound: Bound | None) -> Made:
         if bound is None and app.store.has(task.turn):
             turn = app.resume_turn(task.turn)
         else:
-            reserved, mode = Reserved(task.turn, task.run, task.query.id), task.query.mode
+            reserved = Reserved(task.turn, task.run, task.query.id)
+            mode = task.query.mode
             dry = bound is not None and mode == "code"
             turn = app.start_turn(task.query.query, mode, dry_run=dry, made_for=reserved, bound=bound)
         app.run_turn(turn)

@@ -274,7 +274,8 @@ def read_outcome(folder: TurnFolder) -> Outcome:
 
 
 def _tokens(phase: PhaseMetrics) -> int | None:
-    prompt, output = phase.prompt_tokens, phase.output_tokens
+    prompt = phase.prompt_tokens
+    output = phase.output_tokens
     return None if prompt is None or output is None else prompt + output
 
 
@@ -308,7 +309,9 @@ def _recipe_of(step: str, asked: Sequence[str]) -> str:
 
 def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
     """What a run that is begun now depends on; each model is loaded as far as its digest needs."""
-    book, recipes, used = RecipeBook(settings.recipe_dirs, settings.prompt_dirs), {}, set()
+    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+    recipes = {}
+    used = set()
     for key in book.recipe_keys():
         recipes[key] = version_in_force(book, key).version
         used.add(book.load_recipe(key).model_layer)
@@ -327,8 +330,10 @@ class RunFolder:
     """The files of one run, in `runs/{id}` of a store."""
 
     def __init__(self, directory: Path, store: Layout | None = None) -> None:
-        self.directory, self.store = directory, store or Layout(directory.parent.parent)
-        self._plan, self._turns = directory / RUN_JSON, directory / RUN_TURNS_JSONL
+        self.directory = directory
+        self.store = store or Layout(directory.parent.parent)
+        self._plan = directory / RUN_JSON
+        self._turns = directory / RUN_TURNS_JSONL
 
     @property
     def id(self) -> str:
@@ -364,7 +369,8 @@ class RunFolder:
                 with suppress(FileExistsError):
                     directory.mkdir()
                     break
-        folder, began = cls(directory), render_time(started)
+        folder = cls(directory)
+        began = render_time(started)
         plan = RunPlan(
             "panda.run/1", directory.name, mode, began, None, tuple(turns), fingerprint, options, None
         )

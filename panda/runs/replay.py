@@ -86,7 +86,8 @@ def begin_run(
         PlannedTurn(one.number, one.user, None if one.layout.root == store.root else str(one.layout.root))
         for one in places
     ]
-    ran_on, options = fingerprint_now(settings, environ), Options(live, tuple(selection))
+    ran_on = fingerprint_now(settings, environ)
+    options = Options(live, tuple(selection))
     return RunFolder.create(store, settings.clock, mode, turns, fingerprint=ran_on, options=options)
 
 
@@ -121,7 +122,8 @@ def run_turns(
                 _tell(line)
                 advance()
         run.finish(settings.clock)
-        seconds, noun = time.monotonic() - started, "turn" if len(places) == 1 else "turns"
+        seconds = time.monotonic() - started
+        noun = "turn" if len(places) == 1 else "turns"
         each = f", {seconds / len(places):.2f} s a turn" if places else ""
         _log.info(f"{len(places)} {noun} in {seconds:.1f} s{each}")
         return sorted(run.lines(), key=lambda line: (line.user, line.turn))
@@ -243,7 +245,8 @@ def simulate(
             app.meaning.fill(settings.user)
         halted = _run(app, saved, recordings)
         again = app.store.open(number)
-        different, outcome = _differences(saved, again), read_outcome(again)
+        different = _differences(saved, again)
+        outcome = read_outcome(again)
         changed = _changed(app, saved, again, metadata.created_at)
     finally:
         app.index.close()
@@ -292,7 +295,8 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
 def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
     """Bring back the files that a recorded step made in its turn's directory."""
     for name in step.artifacts:
-        source, target = saved.paths / name, again.paths / name
+        source = saved.paths / name
+        target = again.paths / name
         for path in (source, *source.rglob("*")):
             check_links(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -307,7 +311,8 @@ def _changed(app: App, saved: TurnFolder, again: TurnFolder, began: datetime) ->
     What the snapshots of the saved turn and of the one that was run tell apart. They hold one digest for
     several notes: of these only such are named as were written since.
     """
-    before, now = saved.snapshot(), again.snapshot()
+    before = saved.snapshot()
+    now = again.snapshot()
     if before is None or now is None:
         return []
     notes = app.index.read(app.settings.user, lambda view: view.note_digests())
@@ -322,7 +327,8 @@ def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
     retrieval plan but for the last digits of scores, in which processors differ, and of what earlier versions
     called otherwise.
     """
-    before, after = _documents(saved.paths.directory), _documents(again.paths.directory)
+    before = _documents(saved.paths.directory)
+    after = _documents(again.paths.directory)
     found = {}
     for name in sorted(before.keys() | after.keys()):
         one = before.get(name)

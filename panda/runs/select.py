@@ -122,11 +122,13 @@ def _turns_below(word: str) -> Iterator[TurnPlace]:
     path = path.absolute()
     turns = [path] if turn_number(path.name) is not None else sorted(path.rglob("turns/turn_*"))
     for directory in turns or sorted(path.iterdir()):
-        number, home = turn_number(directory.name), directory.parent
+        number = turn_number(directory.name)
+        home = directory.parent
         if number is None or not directory.is_dir():
             continue
         if home.name != "turns" or home.parent.parent.name != "users":
-            message, fix = "a saved turn can only be judged in its store", "…/users/USER/turns/turn_NNNNNN"
+            message = "a saved turn can only be judged in its store"
+            fix = "…/users/USER/turns/turn_NNNNNN"
             raise UsageError(message, where=str(directory), fix=f"give a directory {fix}")
         yield TurnPlace(Layout(home.parent.parent.parent), home.parent.name, number)
 

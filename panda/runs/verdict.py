@@ -58,7 +58,8 @@ def judge_turn(directory: Path) -> list[Problem]:
     does not stand in the turn's own files, is not judged; nothing is said of a turn that lies in no store or
     has lost something to `panda forget`.
     """
-    number, users = turn_number(directory.name), directory.parent.parent.parent
+    number = turn_number(directory.name)
+    users = directory.parent.parent.parent
     if number is None or directory.parent.name != "turns" or users.name != "users":
         return []
     store = Layout(users.parent).of(directory.parent.parent.name)
@@ -67,7 +68,8 @@ def judge_turn(directory: Path) -> list[Problem]:
         metadata = folder.read_metadata()
         if metadata.forgotten_at is not None:
             return []
-        calls, document = folder.load_calls(), folder.read_context()
+        calls = folder.load_calls()
+        document = folder.read_context()
         return [
             *_check_calls(str(folder.paths / CALLS_JSONL), metadata, calls),
             *_check_judgement(folder, calls),
@@ -84,7 +86,8 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
     Whether what is written out hashes to its name, each hash is spelt out once, and no line is missing; and
     whether what a turn went on with keeps to what was allowed.
     """
-    known, last = set(), {}
+    known = set()
+    last = {}
     for line, call in enumerate(calls, 1):
         if call.n != line:
             yield Problem(f"is call {call.n}, not {line}: a line is missing", path, line=line)
@@ -106,7 +109,8 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
                 yield Problem("an option has no log-probability", path, line=line, key="options")
         elif isinstance(call, GeneratedCall):
             last[call.execution, call.recipe] = line, call  # an earlier one was asked again
-            written, most = call.usage.output, call.parameters.get("max_tokens")
+            written = call.usage.output
+            most = call.parameters.get("max_tokens")
             if written is not None and most is not None and written > most:
                 message = f"{written} tokens were written, {most} were allowed"
                 yield Problem(message, path, line=line, key="usage")
@@ -158,7 +162,8 @@ def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:
 
 def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[Problem]:
     for section in document.sections:
-        most, size = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
+        most = SECTIONS[section.number].budget_tokens
+        size = count_tokens(render_section(section))
         if size > most and section.number > Phase.QUERY_ANALYZER:  # the query's own section is never cut
             over = f"{size:,} tokens, {size - most:,} more than its budget of {most:,}"
             yield Problem(f"§{section.number} has {over}", str(folder.paths / CONTEXT_MD))
@@ -167,7 +172,8 @@ def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[P
 def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
     """Whether the turn went where its own decisions send it."""
     wrong: list[tuple[str, str, str]] = []
-    reflection, plan = folder.find(Reflection), folder.find(Plan)
+    reflection = folder.find(Reflection)
+    plan = folder.find(Plan)
     if reflection is not None and reflection.decision == "CLARIFY" and metadata.status == "approved":
         wrong.append((REFLECTION_JSON, "decision", reflection.decision))
     last_plan = max((n for n, phase in enumerate(metadata.route) if phase == Phase.PLANNER), default=-1)
@@ -189,12 +195,14 @@ def _check_answer(
     answer = document.section(Phase.SYNTHESIZER)
     if metadata.status != "approved" or answer is None:
         return
-    analysis, session = folder.find(QueryAnalysis), None
+    analysis = folder.find(QueryAnalysis)
+    session = None
     kept_key = analysis.kept_content if analysis else None
     if analysis is not None and (kept_key is not None or analysis.reading.recap):  # it shows something of it
         session = rebuild_session(store, metadata.session_id, before_turn=folder.number)
     turn = Turn(folder, store, session=session)
-    kept, response = kept_again(turn), folder.read_text(RESPONSE_MD).strip()
+    kept = kept_again(turn)
+    response = folder.read_text(RESPONSE_MD).strip()
     shown = render_response(answer.text, [*attachments(turn), *kept]).strip()
     if response != shown:
         lost = kept_key is not None and not kept and response.startswith(shown)

@@ -35,7 +35,9 @@ from panda.web.page_browser import PageBrowser, open_page_browser
 from panda.web.reading import read_page_controls
 
 MOST_STEPS = 8
-_MOST_CONTROLS, _MOST_LINES, _LINE_CHARS = 60, 40, 300
+_MOST_CONTROLS = 60
+_MOST_LINES = 40
+_LINE_CHARS = 300
 _PRIORS = {"form": 0.9, "next": 0.8}  # what is tried where no link is close to the goal; links have less
 _LINK_PRIOR = 0.7
 _FEW_WORDS = 25  # a page with scripts and fewer words may get its text from them
@@ -46,7 +48,8 @@ def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
     """What the pages of a site say of a goal, from one of them on; see panda/tools/web.py."""
     if context.ask is None:
         raise UsageError("what is opened next is chosen by a recipe, and this command asks none")
-    start, client = parse_url(url), client_of(context)
+    start = parse_url(url)
+    client = client_of(context)
 
     def check(at: Url) -> None:
         if site_of(str(at)) != site_of(str(start)) and not client.rules.names(at):
@@ -94,7 +97,8 @@ class _Walk:
     def run(self, control: Control) -> ToolResult:
         text = ""
         for left in reversed(range(MOST_STEPS)):
-            self.lines, self.screen = [], ""
+            self.lines = []
+            self.screen = ""
             try:
                 self._take(self._open(control, text), control)
             except WebError as exc:
@@ -147,7 +151,9 @@ class _Walk:
 
         well, rejected = choose_read_well(ask, [rated], again)
         (look,) = [*well, *(look for look, _ in rejected)]
-        self.page, url, title = look.page, look.page.final_url, look.visit.title
+        self.page = look.page
+        url = look.page.final_url
+        title = look.visit.title
         self.failed += [f"{url}: {missing}" for _, missing in rejected]
         by = f"{control.kind}: {control.label}" if self.steps else "start"
         self.steps.append({"by": by, "url": url, "title": title, "visit_id": look.visit.manifest.visit_id})
@@ -177,7 +183,9 @@ class _Walk:
 
     def _keep(self, look: _Look, labels: Collection[str], *, quoted: bool) -> None:
         """Write the visit, and take its lines, but for *labels*, which only lead on."""
-        visit, manifest, node = look.visit, look.visit.manifest, None
+        visit = look.visit
+        manifest = look.visit.manifest
+        node = None
         if self.context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
             write_visit(look.directory, visit)
             node = self.context.reader.load(NodeKind.VISIT.id(manifest.visit_id))

@@ -169,7 +169,8 @@ def _read(
             failed.append(f"{source.url}: {exc.message}")
             away += [known.manifest.visit_id] if known else []
             continue
-        visit_id, url = visit.manifest.visit_id, visit.manifest.url
+        visit_id = visit.manifest.visit_id
+        url = visit.manifest.url
         node = context.reader.load(NodeKind.VISIT.id(visit_id))
         lines = [
             ResearchClaim(
@@ -205,7 +206,8 @@ def _usable(
 
     about = []
     for page in pages:
-        title, sample = page.node.title, " ".join(map(page.said, page.lines[:3]))
+        title = page.node.title
+        sample = " ".join(map(page.said, page.lines[:3]))
         share = share_of_words(query, f"{title} {sample}")
         about.append((Option(page.id, f"{title}. {sample}"[:300], (), share), page))
     relevant = [rated(page) for page in choose(ask, PAGE_RELEVANCE, about, lambda reply: reply.pages)]

@@ -67,7 +67,8 @@ def open_provider(setting: str | None, web: WebClient) -> Callable[[str], list[S
 
 def _ask_searxng(url: str, web: WebClient, phrase: str) -> list[SearchResult]:
     """The results for a phrase, best first; [] if there are none."""
-    asked, where = urlencode({"q": phrase, "format": "json"}), f"searxng:{url}"
+    asked = urlencode({"q": phrase, "format": "json"})
+    where = f"searxng:{url}"
     page = web.fetch(f"{url.rstrip('/')}/search?{asked}", robots=False)
     return _with_site(read_json_results(page.text or "", where=where))[:_MOST_RESULTS]
 
@@ -216,7 +217,8 @@ def choose_read_well(
     """
     well: list[_T] = []
     rejected: list[tuple[_T, str]] = []
-    guidance, missing = None, "it was not read well enough"
+    guidance = None
+    missing = "it was not read well enough"
     while rated:
         worse = [replace(option, prior=1 - option.prior) for option, _ in rated if guidance is None]
         options = [option for option, _ in rated]
@@ -230,7 +232,8 @@ def choose_read_well(
                 anew.append(fresh)
             else:
                 rejected.append((thing, missing))
-        rated, guidance = anew, f"Read once more: {missing}"
+        rated = anew
+        guidance = f"Read once more: {missing}"
     return well, rejected
 
 
@@ -248,7 +251,8 @@ def subject_words(query: str) -> list[str]:
 
 def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
     """The search phrases: the query's words, its subject with what is wanted, a writer's own phrase."""
-    names, wanted = " ".join(subject_words(query)), _WANTED[kind]
+    names = " ".join(subject_words(query))
+    wanted = _WANTED[kind]
     texts = [" ".join(find_query_words(query)), query.strip(" ?."), *(f"{names} {word}" for word in wanted)]
     options = [
         Option(f"s{n}", text, (), share_of_words(query, text))

@@ -40,7 +40,8 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     except WebError as exc:
         if known is None:
             raise
-        visit_id, place = known.manifest.visit_id, f" ({exc.where})" if exc.where else ""
+        visit_id = known.manifest.visit_id
+        place = f" ({exc.where})" if exc.where else ""
         seen = f"the page was last seen {render_time(known.manifest.visited_at)}"
         claims = tuple(last_seen_claims(visit_id, context))
         entity = StepEntity(NodeKind.VISIT.id(visit_id), "visit", known.title)

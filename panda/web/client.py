@@ -157,7 +157,8 @@ class WebClient:
             yield answer
 
     def _page(self, asked: Url, answer: "_Answer") -> Page:
-        where, headers = str(answer.url), answer.headers
+        where = str(answer.url)
+        headers = answer.headers
         stamps = (headers.get("etag"), headers.get("last-modified"))
         if answer.status == 304:
             return Page(str(asked), where, "", None, None, *stamps)
@@ -191,7 +192,8 @@ class WebClient:
                 return None
             if not 200 <= answer.status < 300:
                 return ""
-            encoding, where = answer.headers.get("content-encoding", ""), str(answer.url)
+            encoding = answer.headers.get("content-encoding", "")
+            where = str(answer.url)
             body = read_body(answer.body, encoding, where=where, most_bytes=_MOST_ROBOTS_BYTES)
             return body.decode("utf-8", "replace")
 
@@ -206,7 +208,8 @@ class _Answer:
 
 @contextmanager
 def _followed(exchange: Exchange, start: Url, headers: _Headers) -> Iterator[_Answer]:
-    at, seen = start, {str(start)}
+    at = start
+    seen = {str(start)}
     while True:
         own = {name: value for name, value in headers(at).items() if value}
         with exchange.get(at, _REQUEST_HEADERS | own) as response:

@@ -51,7 +51,8 @@ _MOST_SPECS = 60
 _MOST_PRODUCTS = 100
 _MAIN_WORDS = 25
 _LONG_WORDS = 250
-_WORST, _BEST = 0.05, 0.98
+_WORST = 0.05
+_BEST = 0.98
 
 
 @dataclass(frozen=True)

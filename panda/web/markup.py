@@ -159,7 +159,8 @@ def _spell_marks(root: HtmlElement) -> None:
     for element in [*root.iter("sup", "sub")]:
         element.tag = "span"
     for element in struck:
-        neighbour, outer = element.getprevious(), element.getparent()
+        neighbour = element.getprevious()
+        outer = element.getparent()
         if neighbour is not None:
             neighbour.tail = f"{neighbour.tail or ''} "
         elif outer is not None:
@@ -187,7 +188,8 @@ def _place_of(element: HtmlElement) -> Literal["raised", "lowered"] | None:
         return "lowered" if element.tag == "sub" else "raised"
     if element.tag not in ("span", "b", "i", "em", "strong", "a", "font"):
         return None
-    names, style = (element.get("class") or "")[:_STYLE_CHARS], (element.get("style") or "")[:_STYLE_CHARS]
+    names = (element.get("class") or "")[:_STYLE_CHARS]
+    style = (element.get("style") or "")[:_STYLE_CHARS]
     if _RAISED_NAMES.search(names) or _RAISED_STYLE.search(style):
         return "raised"
     return "lowered" if _LOWERED_STYLE.search(style) else None
@@ -214,7 +216,8 @@ def _raised_text(element: HtmlElement, inner: str, before: str, behind: str) -> 
     ending, an exponent as `^3`; a footnote's mark is left out where it links to its note or stands in
     brackets, and stands apart as `[3]` where it may be one.
     """
-    last, digits = before[-1:], inner.isdecimal()
+    last = before[-1:]
+    digits = inner.isdecimal()
     if not any(map(str.isalnum, inner)):
         return inner
     if _is_cents(element, inner, before, behind):
@@ -425,7 +428,9 @@ def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
     """Every stretch of text, in document order; without recursion, since pages nest deeply."""
     from lxml import etree
 
-    current, outer, skipped = _Open(), list[_Open](), None
+    current = _Open()
+    outer = list[_Open]()
+    skipped = None
     links = 0  # that are open around the current place
     walker = etree.iterwalk(root, events=("start", "end"))
     for event, element in walker:
@@ -532,7 +537,8 @@ def _label(element: HtmlElement) -> str:
 
 
 def _link(element: HtmlElement, at: Url) -> Control | None:
-    url, label = _joined(at, element.get("href")), _label(element)
+    url = _joined(at, element.get("href"))
+    label = _label(element)
     words = re.sub(r"^\W+|\W+$", "", label)
     is_next = "next" in (element.get("rel") or "").split()
     is_next = is_next or phrases("page_text.txt", "next_page").fullmatch(words) is not None
@@ -674,7 +680,8 @@ def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
                 texts.append(text)
             if cell is None or len(texts) >= _MOST_COLUMNS:
                 break
-            text, deep = text_of(cell, _CELL_CHARS + 1), _span(cell, "rowspan")
+            text = text_of(cell, _CELL_CHARS + 1)
+            deep = _span(cell, "rowspan")
             for _ in range(_span(cell, "colspan")):
                 below |= {len(texts): (deep - 1, text)} if deep > 1 else {}
                 texts.append(text)

@@ -66,7 +66,8 @@ def test_a_store_keeps_a_line(panda: Panda) -> None:
     assert panda(*WORDS).code == 0
     assert panda(*TOO_SMALL).code == 4
     compression = panda.json("stats")["compression"]
-    whole, kind = compression["total"], compression["by_content_type"]["generic"]
+    whole = compression["total"]
+    kind = compression["by_content_type"]["generic"]
     assert (whole["calls"], whole["overflow_warnings"]) == (1, 1)
     assert whole["tokens_saved"] == kind["tokens_saved"] >= 70
     assert panda("log").out == ""

@@ -12,7 +12,8 @@ from tests.api import PRICE_QUESTION, Panda, ScriptedPanda
 from tests.effort import tried
 from tests.mutations import mutate
 
-ASKED, STATED = 3, 4
+ASKED = 3
+STATED = 4
 TOOLS = {"tools": [], "next_step": "coordinator"}
 DONE = {"tool": "done"}
 

@@ -29,7 +29,8 @@ def carries(turn: Turn, text: str) -> bool:
 
 def test_each_turn_begins_a_session(ann: ScriptedPanda) -> None:
     """Two questions without --session see nothing of each other's carry; each is named after its turn."""
-    first, second = ann.turn(), ann.turn("How heavy is it?")
+    first = ann.turn()
+    second = ann.turn("How heavy is it?")
     assert [session_of(turn) for turn in (first, second)] == ["t000003", "t000004"]
     assert not carries(second, PRICE_QUESTION)
     path = ann.user_directory / "sessions/t000004/session.json"

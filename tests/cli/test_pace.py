@@ -10,7 +10,8 @@ from panda.cli.pace import Pace
 
 def told(seconds_each: float, total: int) -> list[str]:
     """The lines about so many things that take so long each."""
-    now, lines = [0.0], list[str]()
+    now = [0.0]
+    lines = list[str]()
     pace = Pace("replaying", total, lines.append, lambda: now[0])
     for _ in range(total):
         now[0] += seconds_each

@@ -21,7 +21,8 @@ def test_commands_keep_numbers_and_words_whole(tmp_path: Path) -> None:
         panda.write("models.yaml", server.models())
         assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
     for command in ("log", "stats", "recipe list"):
-        shown, piped = on_terminal(panda, *command.split()), panda(*command.split()).out
+        shown = on_terminal(panda, *command.split())
+        piped = panda(*command.split()).out
         table, _, note = shown.partition("Left out on a terminal of 80 columns: ")
         assert max(map(len, shown.split("\n"))) <= 80, command
         assert note.replace("\n", " ").endswith(". --json has all. ")

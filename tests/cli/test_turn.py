@@ -21,7 +21,8 @@ def panda(demo: Path, tmp_path: Path) -> Panda:
 def test_demo_question(panda: Panda) -> None:
     """The demo's follow-up question is answered with the laptop, its price and where that stands."""
     ended = panda.process("turn", "And how much does the Lenovo LOQ 15 cost?", "--json")
-    value, data = ended.value, ended.data
+    value = ended.value
+    data = ended.data
     assert (ended.code, value["ok"], value["command"], value["error"]) == (0, True, "turn", None)
     assert {
         *("turn", "turn_dir", "status", "answered", "response", "question", "sources", "phases"),

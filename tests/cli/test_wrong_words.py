@@ -84,7 +84,8 @@ def test_a_replay_tells_one_line_a_turn(panda: Panda) -> None:
         assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
         answer = panda.turn_file(3, "response.md")
         answer.write_text(answer.read_text(encoding="utf-8").replace("costs", "cost"), encoding="utf-8")
-        short, long = panda("replay", "last"), panda("replay", "last", "-v")
+        short = panda("replay", "last")
+        long = panda("replay", "last", "-v")
     told = [line for line in short.err.splitlines() if line.startswith("turn 3")]
     assert (short.code, told) == (3, ["turn 3: differs; other than saved: response.md"])
     assert "+The Lenovo LOQ 15 costs $697." in long.err

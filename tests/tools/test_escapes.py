@@ -14,13 +14,15 @@ from tests.tools.tool_project import ToolProject
 
 NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
 """Names of files: what leads outside, what others obey, what programs look for, ordinary ones."""
-INSIDE, OUTSIDE = "inside\n", "a secret of somebody else\n"
+INSIDE = "inside\n"
+OUTSIDE = "a secret of somebody else\n"
 
 
 @pytest.fixture
 def project(code: ToolProject, tmp_path: Path) -> ToolProject:
     """A project with links to what lies beside it."""
-    home, other = code.home, tmp_path / "other"
+    home = code.home
+    other = tmp_path / "other"
     (home / "src" / "deep").mkdir(parents=True)
     (other / "deep").mkdir(parents=True)
     (home / "src" / "a.txt").write_text(INSIDE, encoding="utf-8")
@@ -298,13 +300,16 @@ def test_link_put_in_between(project: ToolProject, swapped: str) -> None:
     """While somebody swaps a folder, or the file, for a link and back, nothing outside is read or written."""
     folder = project.home / "src"
     place = folder if swapped == "a folder" else folder / "a.txt"
-    link, spare = project.home / "link", project.home / "spare"
+    link = project.home / "link"
+    spare = project.home / "spare"
     target = project.home.parent / "other" / ("" if swapped == "a folder" else "a.txt")
     link.symlink_to(target)
     stop = threading.Event()
 
     def swap() -> None:
-        here, there, exchange = os.fsencode(place), os.fsencode(link), ctypes.CDLL(None).renameat2
+        here = os.fsencode(place)
+        there = os.fsencode(link)
+        exchange = ctypes.CDLL(None).renameat2
         while not stop.is_set():
             exchange(-100, here, -100, there, 2)
 

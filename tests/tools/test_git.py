@@ -122,7 +122,8 @@ RUNS_SOMETHING: dict[str, Callable[[Path, Path], None]] = {
 @pytest.mark.parametrize("name", RUNS_SOMETHING)
 def test_nothing_runs(repository: ToolProject, tmp_path: Path, name: str) -> None:
     """What a repository would have git run is not run; git itself runs it, so that the test can tell."""
-    project, run = repository.home, program(tmp_path)
+    project = repository.home
+    run = program(tmp_path)
     edited(project)
     RUNS_SOMETHING[name](project, run)
     before = {path: path.read_bytes() for path in (project / ".git").rglob("*") if path.is_file()}
@@ -152,7 +153,9 @@ def test_nothing_of_the_environment_runs(
     repository: ToolProject, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     """Neither variables of git nor the user's own configuration have anything run."""
-    project, run, home = repository.home, program(tmp_path), tmp_path / "home"
+    project = repository.home
+    run = program(tmp_path)
+    home = tmp_path / "home"
     for path in (home / ".gitconfig", home / "xdg" / "git" / "config"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
@@ -169,7 +172,8 @@ def test_nothing_of_the_environment_runs(
 
 def test_git_of_the_project_is_not_run(repository: ToolProject, tmp_path: Path) -> None:
     """A program `git` that lies in the project is not taken for git, nor one of the current directory."""
-    project, run = repository.home, program(tmp_path)
+    project = repository.home
+    run = program(tmp_path)
     (project / "bin").mkdir()
     (tmp_path / "bin").mkdir()
     for place in (project / "git", project / "bin" / "git"):
@@ -207,7 +211,8 @@ def bare(project: Path, run: Path, folder: str) -> None:
 @pytest.mark.parametrize("folder", [".", "sub"])
 def test_directory_that_looks_like_a_repository(code: ToolProject, tmp_path: Path, folder: str) -> None:
     """Only a `.git` makes a repository: files of the project that git would take for one are files."""
-    project, run = code.home, program(tmp_path)
+    project = code.home
+    run = program(tmp_path)
     bare(project, run, folder)
     for result in both(code.at(project / folder)):
         assert "in no git repository" in result["error"]

@@ -40,7 +40,8 @@ def save_results(ann: ScriptedPanda, *results: tuple[str, str, str]) -> None:
 def two_shops(site: Site, ann: ScriptedPanda) -> tuple[str, str]:
     """Two shops that sell the same laptop at different prices, and a page about something else."""
     page = (PAGES / "shop_json_ld.html").read_text(encoding="utf-8")
-    first, second = site.add("/north/loq", page), site.add("/harbour/loq", page.replace("697.00", "649.00"))
+    first = site.add("/north/loq", page)
+    second = site.add("/harbour/loq", page.replace("697.00", "649.00"))
     save_results(
         ann,
         (first, "Lenovo LOQ 15 Gaming Laptop", "Lenovo LOQ 15 for $697.00, in stock"),
@@ -171,7 +172,8 @@ def test_saved_results_are_regular_files_of_their_directory(
 ) -> None:
     """Links that lead out, pipes, devices and large files are left out with a reason, the rest is read."""
     two_shops(site, ann)
-    results, outside = ann.home / "results", tmp_path / "outside"
+    results = ann.home / "results"
+    outside = tmp_path / "outside"
     outside.mkdir()
     (results / "saved.json").rename(results / "kept.txt")
     (results / "saved.json").symlink_to("kept.txt")

@@ -44,7 +44,8 @@ def test_doc_search_gives_lines(code: ToolProject) -> None:
 
 def test_doc_search_gives_no_questions_and_no_quotations(code: ToolProject) -> None:
     """An earlier question is no hit, and what an earlier answer quoted is found where it stands."""
-    wheel, asked = "A hamster needs a wheel.", "What does a hamster need?"
+    wheel = "A hamster needs a wheel."
+    asked = "What does a hamster need?"
     write_note(code.user_directory, "pets.md", f"{wheel}\n")
     items = [(wheel, "knowledge:pets.md")]
     write_turn(code.user_directory, 4, query=asked, response=f"{wheel} [1]", items=items)

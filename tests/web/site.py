@@ -104,7 +104,8 @@ class Site:
         headers = {name.lower(): value for name, value in handler.headers.items()}
         self.asked.append(Asked(handler.path, headers))
         given = self.answers.get(handler.path) or Answer(b"nothing here", 404, {"Content-Type": "text/plain"})
-        etag, stamp = given.headers.get("ETag"), given.headers.get("Last-Modified")
+        etag = given.headers.get("ETag")
+        stamp = given.headers.get("Last-Modified")
         same = (etag and headers.get("if-none-match") == etag) or (
             stamp and headers.get("if-modified-since") == stamp
         )

@@ -172,7 +172,8 @@ def test_another_port_is_refused(ann: ScriptedPanda, site: Site) -> None:
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """Let names of *.example stand for these addresses, one after the other; gives what is looked up."""
-    real, names = socket.getaddrinfo, list[str]()
+    real = socket.getaddrinfo
+    names = list[str]()
 
     def look_up(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         if not str(host).endswith(".example"):

@@ -54,7 +54,8 @@ class DaskCluster:
         for name in ("distributed", *logging.root.manager.loggerDict):
             if name.startswith("distributed"):  # what goes wrong is told by this class
                 logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._address, self._under_way = address, 0
+        self._address = address
+        self._under_way = 0
         try:
             client: Any = distributed.Client
             get_address_host_port(address)  # a client of no address takes its time to go
@@ -178,7 +179,8 @@ class RemoteWorker:
                     where=f"host {os.uname().nodename}",
                     fix="install the same version of panda and the same models there",
                 )
-            start, environ = directory / "run" / "start", process_environment()
+            start = directory / "run" / "start"
+            environ = process_environment()
             with BatchWorker(settings, environ, start, self.open_models, is_remote=True)() as work:
                 yield work
             forget_store(directory / "store")
@@ -204,13 +206,15 @@ def remote_worker(settings: Settings, start: Path, ran_on: Fingerprint) -> Remot
     own += [("prompts", path) for path in settings.prompt_dirs if path != asset("prompts")]
     for kind, directory in own:
         project |= {f"{kind}/{path.relative_to(directory)}": path for path in _files(directory)}
-    layout, past = Layout(settings.root), dict[str, Path]()
+    layout = Layout(settings.root)
+    past = dict[str, Path]()
     with work_directory("pack") as directory:
         for source in (layout.turn_index, layout.vectors):
             copy_database(source, directory / source.name)
             past[f"store/indexes/{source.name}"] = directory / source.name
         for user in (path.name for path in start.iterdir()):
-            store, snapshot = layout.of(user), Start(start).snapshot(user)
+            store = layout.of(user)
+            snapshot = Start(start).snapshot(user)
             home = f"store/users/{user}"
             past |= {f"run/start/{path.relative_to(start)}": path for path in (start / user).glob("*.*")}
             past |= {f"{home}/{path.name}": path for path in (start / user).glob("*.md")}

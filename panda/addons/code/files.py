@@ -229,7 +229,8 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:
-    old, new = (before or "").splitlines(), after.splitlines()
+    old = (before or "").splitlines()
+    new = after.splitlines()
     source = f"a/{name}" if before is not None else "/dev/null"
     lines = list(difflib.unified_diff(old, new, source, f"b/{name}", lineterm=""))
     ends = {text.endswith("\n") for text in (before, after) if text}

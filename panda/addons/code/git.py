@@ -78,7 +78,8 @@ def show_status(given: Arguments, context: ToolContext) -> ToolResult:
 
 
 def _entries(said: bytes) -> list[str]:
-    entries, names = [], iter(said.split(b"\0")[:-1])
+    entries = []
+    names = iter(said.split(b"\0")[:-1])
     for name in names:
         former = next(names, None) if name[:1] in b"RC" or name[1:2] in b"RC" else None
         origin = f" (was {written_name(former)})" if former else ""
@@ -126,7 +127,8 @@ GIT_TOOLS = (show_status, show_diff)
 
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
     project = project_of(context)
-    program, repository = _find_git(project), _find_repository(project)
+    program = _find_git(project)
+    repository = _find_repository(project)
     excluded = (f":(exclude,literal){name}" for name in project.store_names())
     settings = (word for setting in _OURS for word in ("-c", setting))
     asked = ("--no-optional-locks", "--no-pager", *settings, *words, "--", ".", *excluded)
@@ -149,7 +151,8 @@ def _find_git(project: Project) -> str:
 
 def _find_repository(project: Project) -> Path:
     for top in (project.top, *project.top.parents):
-        entry, place = look_beneath(top, [".git"]), top / ".git"
+        entry = look_beneath(top, [".git"])
+        place = top / ".git"
         if entry is None:
             continue
         if not stat.S_ISDIR(entry.st_mode) or look_beneath(place, ["commondir"]) is not None:
@@ -172,7 +175,8 @@ def _find_repository(project: Project) -> Path:
 def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[_Git]:
     """Git for one question, with a git directory that is made for it, and nothing of the user's."""
     with work_directory("git") as directory:
-        name, head = str(directory), _head_commit(place)
+        name = str(directory)
+        head = _head_commit(place)
         for part in ("objects", "refs", "info"):
             (directory / part).mkdir()
         config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n"
@@ -206,7 +210,8 @@ def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[
         }
 
         def git(directory: Path, *words: str, most_bytes: int) -> Ran:
-            asked, limit = (program, *words), limit_seconds
+            asked = (program, *words)
+            limit = limit_seconds
             return run_process(
                 asked, directory, environ, limit_seconds=limit, keep="start", most_bytes=most_bytes
             )

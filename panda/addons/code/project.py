@@ -67,7 +67,8 @@ def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> s
     'git'
     """
     names = [plain_name(part) for part in parts]
-    last, suffix = names[-1], names[-1][names[-1].rfind(".") :] if "." in names[-1][1:] else ""
+    last = names[-1]
+    suffix = names[-1][names[-1].rfind(".") :] if "." in names[-1][1:] else ""
     if not _VERSION_CONTROL.isdisjoint(names):
         return "version control" if ".git" not in names else "git"
     # a directory with HEAD, objects and refs is a repository to git, whatever it is called

@@ -98,7 +98,9 @@ def _message(value: object, left: Counter[Kind]) -> Message | None:
     except ConversationError:
         left["damaged message"] += 1
         return Message(None, "", None)
-    content, role, metadata = record.content or _Content(), record.author.role, record.metadata or {}
+    content = record.content or _Content()
+    role = record.author.role
+    metadata = record.metadata or {}
     kind = content.content_type
     if role == "system" or kind in _HIDDEN or metadata.get("is_visually_hidden_from_conversation") is True:
         return None

@@ -119,7 +119,8 @@ def _sides(messages: Iterable[Message]) -> Iterator[tuple[list[Message], list[Me
     for message in messages:
         if message.role is None or (message.role == "user" and replied):
             yield asked, replied
-            asked, replied = [], []
+            asked = []
+            replied = []
         if message.role is not None:
             (asked if message.role == "user" else replied).append(message)
     yield asked, replied

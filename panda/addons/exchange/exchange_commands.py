@@ -77,7 +77,8 @@ def export(
 
     form = _format_of(as_)
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
-    user, reporter = invocation.settings.user, invocation.reporter
+    user = invocation.settings.user
+    reporter = invocation.reporter
     places = select_turns(selection or (), wanted, layout=invocation.store, user=user)
     made = export_turns(places, form, numbered=not renumber)
     for one in made.left_out:
@@ -178,7 +179,8 @@ def _given(
     """What is taken in; if it names no users, the one of the settings must be there."""
     from panda.addons.exchange.files import ExportFile
 
-    given, settings = ExportFile(path, name, _source_of(path, name, word)), invocation.settings
+    given = ExportFile(path, name, _source_of(path, name, word))
+    settings = invocation.settings
     if given.source != "jsonl":
         invocation.check_user(layout, settings.place("user"))
     return given
@@ -202,7 +204,8 @@ def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, 
         invocation.reporter.step(f"user {user} is new")
     rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", done.unchanged)]
     if done.conversations is not None:
-        first, last = time_text(done.first), time_text(done.last)
+        first = time_text(done.first)
+        last = time_text(done.last)
         data |= {"conversations": done.conversations, "sessions": sorted(done.sessions)}
         data |= {"first": first, "last": last, "left_out": done.counts}
         data["not_imported"] = [asdict(one) for one in done.left]

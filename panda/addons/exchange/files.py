@@ -35,7 +35,8 @@ MAX_CONVERSATIONS = 500_000
 
 _MEMBER = re.compile(r"conversations(-\d+)?\.json")
 _MARKS: dict[str, Source] = {"mapping": "chatgpt", "chat_messages": "claude"}
-_SQLITE, _ZIP = b"SQLite format 3\x00", b"PK\x03\x04"
+_SQLITE = b"SQLite format 3\x00"
+_ZIP = b"PK\x03\x04"
 _AGAIN = "download the export again, or unpack it anew"
 _PARSERS: dict[str, Callable[[object], Conversation]] = {"chatgpt": parse_chatgpt, "claude": parse_claude}
 _ENDS = tuple(",]}: \t\r\n")
@@ -56,7 +57,9 @@ class ExportFile:
     """
 
     def __init__(self, path: Path, name: str, source: Source) -> None:
-        self.path, self.name, self.source = path, name, source
+        self.path = path
+        self.name = name
+        self.source = source
 
     def size(self) -> int:
         """How often `conversations` calls its watch: once a megabyte, or once a call in a log."""
@@ -224,9 +227,11 @@ def read_entries(file: IO[bytes], key: str, watch: Watch) -> Iterator[Any]:
 
     By hand: ijson 3.6 lets a number of 5,000 digits end the process.
     """
-    reader, count = _JsonText(file, watch), 0
+    reader = _JsonText(file, watch)
+    count = 0
     try:
-        is_object, name = reader.goes_on("{"), None
+        is_object = reader.goes_on("{")
+        name = None
         while is_object and name != key:
             if reader.peek() != '"':
                 raise JsonListError(f"it is no list, and has no list of {key}")
@@ -259,9 +264,13 @@ class _JsonText:
     """What was read of a file and is not used yet."""
 
     def __init__(self, file: IO[bytes], watch: Watch) -> None:
-        self._file, self._watch = file, watch
+        self._file = file
+        self._watch = watch
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._text, self._at, self._ended, self._bytes = "", 0, False, 0
+        self._text = ""
+        self._at = 0
+        self._ended = False
+        self._bytes = 0
 
     def is_at_end(self, position: int) -> bool:
         return self._ended and position >= len(self._text.rstrip())

@@ -205,7 +205,8 @@ def _read_lines(source: Path | Iterable[str], name: str | None) -> Iterator[NewT
 
 
 def _read_line(text: str, name: str, number: int) -> NewTurn:
-    line, where = parse(ImportLine, text.strip(), where=name, line=number), Location(name, line=number)
+    line = parse(ImportLine, text.strip(), where=name, line=number)
+    where = Location(name, line=number)
     if may_hold_halves(text) and json.loads(text) != load_json(text):
         raise FileFormatError("the line holds half a surrogate pair", where=where, fix="take it out")
     try:
@@ -229,7 +230,8 @@ def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewT
     Each turn of a user with its number, and whether it is to be written. ImportFileError: its number is
     another one's.
     """
-    there, given = set(store.numbers()), {line.number for line in lines}
+    there = set(store.numbers())
+    given = {line.number for line in lines}
     free = count(max(store.counter(), *there, *given, 0) + 1)
     saved: dict[_Key, int] = {}
     if 0 in given:
@@ -238,7 +240,8 @@ def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewT
     keys = (key for key, _ in _keyed(line for line in lines if not line.number))
     first: dict[int, NewTurn] = {}
     for line in lines:
-        number, by = line.number or saved.get(next(keys)) or next(free), None
+        number = line.number or saved.get(next(keys)) or next(free)
+        by = None
         planned = first.setdefault(number, line)
         if planned is not line and not planned.is_as(line):
             by = planned.where
@@ -367,7 +370,8 @@ def _sessions_held(store: UserStore, sessions: Iterable[str]) -> Iterator[None]:
     """
     with ExitStack() as locks:
         for session in sorted(sessions):
-            path, lock = store.session(session), store.session_lock(session)
+            path = store.session(session)
+            lock = store.session_lock(session)
             if path.parent.is_dir():
                 locks.enter_context(held_lock(lock, holder=_HOLDER, wait_seconds=CLAIM_WAIT_SECONDS))
                 with store_errors(path, "remove"):

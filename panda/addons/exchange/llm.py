@@ -57,7 +57,8 @@ class LlmLog:
     """A log, for reading, that errors call *name*; ImportFileError where it is none, or does not read."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
+        self._path = path
+        self._name = name
 
     def count(self) -> int:
         with self._reading() as database:
@@ -137,7 +138,8 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
         "SELECT id, prompt, response, datetime_utc, coalesce(conversation_id, id) AS conversation"
         f" FROM responses WHERE {own} ORDER BY conversation, id",
     ):
-        left, messages = given[row["id"]], []
+        left = given[row["id"]]
+        messages = []
         if query := clean_text(row["prompt"]):
             messages.append(Message("user", query, read_moment(row["datetime_utc"])))
         reply = clean_text(row["response"])
@@ -169,7 +171,8 @@ def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
         " coalesce(thread_id, id) AS conversation FROM turns ORDER BY conversation, id",
     ):
         left: Counter[Kind] = Counter()
-        at, messages = read_moment(row["datetime_utc"]), []
+        at = read_moment(row["datetime_utc"])
+        messages = []
         for role, hash_ in _added(database, row["parent"], row["tip"]):
             text, calls = _said(database, hash_, left)
             if role == "user" and text:
@@ -185,7 +188,8 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
     is known from the calls before.
     """
     added: dict[object, str] = {}
-    hash_, is_input = tip, False
+    hash_ = tip
+    is_input = False
     while hash_ is not None and hash_ not in added:
         is_input = is_input or hash_ == parent
         row = database.execute("SELECT role, parent_hash FROM messages WHERE hash = ?", (hash_,)).fetchone()
@@ -198,7 +202,8 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
 
 def _said(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
     """What a message says in words of its own, not of files that it was given, and its calls of tools."""
-    texts, calls = [], 0
+    texts = []
+    calls = 0
     for type_, text, payload, attached in database.execute(_PARTS, (hash_,)).fetchall():
         if type_ == "text":
             value = None

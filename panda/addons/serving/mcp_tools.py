@@ -55,7 +55,8 @@ _RUN = (
     "outcome says what came of it: where that is unsure, nothing surely answers, and the passages under "
     "closest are no answer."
 )
-_MEMORY, _TURNS = "panda://memory/", "panda://turns"
+_MEMORY = "panda://memory/"
+_TURNS = "panda://turns"
 _MEMORY_FILES = {
     PREFERENCES_MD: "The user's preferences, as they are now.",
     FACTS_MD: "Facts that the user stated, as they are now.",
@@ -112,7 +113,8 @@ class ActionTools:
 
     def _search(self, given: Mapping[str, Any], report: Report) -> TurnResult:
         arguments = _read_arguments(given, _SEARCH_SCHEMA)
-        own, settings = self.invocation, self._settings(arguments)
+        own = self.invocation
+        settings = self._settings(arguments)
         LogHandler.caller.set(partial(_tell, report))  # of this thread
         index = Index(own.store(), wait_seconds=settings.wait_seconds)
         with opened_meaning(settings, own.store(), index, own.environ, own.layers) as meaning:
@@ -134,7 +136,8 @@ class ActionTools:
                 raise UsageError(
                     "session and continue name two sessions", where="continue", fix="leave one out"
                 )
-            own, settings = self.invocation, self._settings(arguments)
+            own = self.invocation
+            settings = self._settings(arguments)
             LogHandler.caller.set(partial(_tell, report))  # of this thread
             if not self.model_lock.acquire(blocking=False):
                 report("waiting for another turn of this server")

@@ -171,7 +171,8 @@ async def _refuse_route(request: Request, exc: Exception) -> Response:
     if exc.status_code != 405:
         return _response(Refusal(exc.status_code, "NotFoundError", "there is no such path", "path", known))
     allowed = ", ".join(sorted((exc.headers or {}).get("Allow", "").split(", ")))
-    message, fix = f"this path does not know {request.method[:20]}", f"use {allowed}"
+    message = f"this path does not know {request.method[:20]}"
+    fix = f"use {allowed}"
     return _response(
         Refusal(405, "MethodError", message, "method", fix, ((b"allow", allowed.encode("latin-1")),))
     )

@@ -15,7 +15,8 @@ def show_calls(calls: Sequence[tuple[int, ModelCall]]) -> Iterator[SimpleNamespa
     room = _ALL_CHARS
     for line, call in calls:
         parts: Sequence[Prefix | Message] = ()
-        prompts, options = [], list[Option]()
+        prompts = []
+        options = list[Option]()
         if isinstance(call, ChoiceCall):
             parts = (call.prefix,)
             options = sorted(call.options, key=lambda option: -option.logprob)

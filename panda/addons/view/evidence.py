@@ -121,7 +121,8 @@ def find_statements(
 def cited_nodes(section: Section | None, listed: Sequence[Listed]) -> dict[str, str]:
     """The nodes that an answer cites, in the order of their marks, with the file of each."""
     meta: Mapping[str, Any] = section.meta if section else {}
-    ids, places = texts_of(meta.get("node_ids")), texts_of(meta.get("provenance"))
+    ids = texts_of(meta.get("node_ids"))
+    places = texts_of(meta.get("provenance"))
     if ids and len(ids) == len(places):
         return dict(zip(ids, places, strict=True))
     return {one.node_id: one.text for one in listed if one.number is not None}
@@ -156,7 +157,8 @@ def find_evidence(
                 loaded[node_id] = _load(load, node_id)
             mark = marks.get(node_id, 0)
             anchor = f"e{number}-{len(sources) + 1}"
-            node, place = loaded[node_id], nodes.get(node_id, "")
+            node = loaded[node_id]
+            place = nodes.get(node_id, "")
             refused = bool(fault)
             sources.append(_source(anchor, mark, node_id, place, text, node, at, past, is_refused=refused))
         found.append(Statement(text, tuple(sources), fault, tuple(told_claims(fault, text) or ())))
@@ -191,7 +193,8 @@ def _source(
     is_believed = bool(hits) and not is_refused
     changed: Literal["", "stands", "then", "gone"] = "stands" if past.has_changed(node) else ""
     if changed and not is_exact:  # the words of now are not what it rests on
-        lines, is_believed = list(past.lines(node_id)), False
+        lines = list(past.lines(node_id))
+        is_believed = False
         hits, is_exact = find_lines(text, lines)
         changed = "then" if lines else "gone"
     shown = tuple(_lines_around(lines, hits, text, is_exact, is_marked=not is_refused))

@@ -13,7 +13,9 @@ from panda.documents.times import parse_time
 from panda.memory.confidence import level
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_MINUTE = 60
+_HOUR = 3_600
+_DAY = 86_400
 
 
 def instant(moment: datetime | None) -> str:

@@ -60,7 +60,9 @@ class MemoryReader:
 
     def read(self, now: datetime) -> None:
         """What it says now."""
-        self.values, self.contradictions, self.lines = [], [], None
+        self.values = []
+        self.contradictions = []
+        self.lines = None
         try:
             for path in self._logs:  # a pipe or a device would be read for ever
                 if path.exists() and not path.is_file():
@@ -135,7 +137,8 @@ def _reader(shelf: Shelf, user: str) -> MemoryReader:
 
 def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a memory. Raises UsageError: its place is no number."""
-    user, now = query.parameters["user"], shelf.store.clock()
+    user = query.parameters["user"]
+    now = shelf.store.clock()
     shelf.turns(user)
     memory = _reader(shelf, user)
     with memory.guard:
@@ -160,7 +163,9 @@ def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def load_value(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a value. Raises NotFoundError: nothing was ever said of it."""
-    user, address, now = query.parameters["user"], query.parameters["value"], shelf.store.clock()
+    user = query.parameters["user"]
+    address = query.parameters["value"]
+    now = shelf.store.clock()
     store = shelf.turns(user)
     memory = _reader(shelf, user)
     with memory.guard:
@@ -212,10 +217,12 @@ def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) 
     by_time = sorted(said, key=lambda one: one.asserted_at)
     if not by_time:
         return None
-    first, last = by_time[0].asserted_at, now + timedelta(days=_AHEAD_DAYS)
+    first = by_time[0].asserted_at
+    last = now + timedelta(days=_AHEAD_DAYS)
     if first >= last:
         return None
-    past, ahead = [], []
+    past = []
+    ahead = []
     for one, following in zip(by_time, [*by_time[1:], None], strict=True):
         end = last if following is None else following.asserted_at
         if one.valid_until is not None:

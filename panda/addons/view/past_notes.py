@@ -21,7 +21,8 @@ class PastNotes:
     def __init__(
         self, knowledge: Path, snapshot: Snapshot | None, gathered: GatheredContext | None, at: datetime
     ) -> None:
-        self._knowledge, self._at = knowledge, at
+        self._knowledge = knowledge
+        self._at = at
         self._then = snapshot.knowledge if snapshot else {}
         self._gathered = gathered
 

@@ -101,7 +101,9 @@ class RunReader:
                 former += is_former or line.key in ended
                 if not is_former:
                     ended[line.key] = line._replace(root=plan.root) if plan else line
-            self.ended, self.former, self.problems = ended, former, problems
+            self.ended = ended
+            self.former = former
+            self.problems = problems
             return self
 
     def line(self, turn: Ended) -> TurnLine | None:
@@ -124,7 +126,8 @@ class RunReader:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
             if self.plan is None or self._stamp != stamp:
-                self._stamp, self.plan = stamp, load(RunPlan, path)
+                self.plan = load(RunPlan, path)
+                self._stamp = stamp
             return []
         except (Problem, OSError) as exc:
             self.plan = None
@@ -137,7 +140,8 @@ class RunReader:
         try:
             begins_anew, parts = self._tail.read(torn=False)
             if begins_anew:
-                self._lines, self._bad = [], []
+                self._lines = []
+                self._bad = []
             with closing(parts):
                 for part in parts:
                     if isinstance(part, Problem):
@@ -239,7 +243,8 @@ def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
 def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a run. Raises NotFoundError: there is none. UsageError: its place is no number."""
     run = find_run(shelf, query.parameters["run"])
-    ended, left = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND), run.left
+    ended = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND)
+    left = run.left
     rows: list[Ended | PlannedTurn] = [*ended, *left]
     shown = query.part(rows, _PAGE_TURNS)
     mode = run.plan.mode if run.plan else ""
@@ -264,7 +269,8 @@ def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def _turn(shelf: Shelf, run: RunReader, turn: Ended | PlannedTurn) -> SimpleNamespace:
     """A turn or item with its line, None if it has not been run; differences as far as they are shown."""
-    (user, name), line = turn.key, run.line(turn) if isinstance(turn, Ended) else None
+    user, name = turn.key
+    line = run.line(turn) if isinstance(turn, Ended) else None
     outcome = line.outcome if line else None
     different = sorted(line.different)[:_MOST_DOCUMENTS] if line else []
     misses = line.misses[:_MOST_MISSES] if line else ()

@@ -104,7 +104,8 @@ class Written:
         self.paths = [""]
         """Every page that is to be written: the first one, and what the others lead to."""
         self._known = {""}
-        self._is_selection, self._users = shelf.is_selection, shelf.users()
+        self._is_selection = shelf.is_selection
+        self._users = shelf.users()
         self._there = {f"turns/{user}/{number}" for user in self._users for number in shelf.numbers(user)}
         self._there.update(f"runs/{name}" for name in run_names(shelf))
         if not shelf.is_selection:

@@ -24,7 +24,8 @@ def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
     shelf.turns(user)
     log = shelf.kept("executions", lambda: Executions(shelf.store))
     with log.guard:
-        turns_left, problem = 0, None
+        turns_left = 0
+        problem = None
         try:
             turns_left = log.read(user)
         except (Problem, OSError) as exc:
@@ -35,7 +36,8 @@ def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
             for name in ("recipe", "layer")
         }
         where = {**own, **_filter(query, offered)}
-        whole, days = log.sums(where).get(""), log.sums(where, "day")
+        whole = log.sums(where).get("")
+        days = log.sums(where, "day")
         return SimpleNamespace(
             user=user,
             users=shelf.users(),
@@ -99,7 +101,8 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
         texts = [number_text(count) for count in counts]
         return plot(plot_id, title, top, {plot_id: counts}, columns=plot_columns(names, counts, texts))
 
-    usual, slow = values(lambda sums: sums.p50_ms), values(lambda sums: sums.p95_ms)
+    usual = values(lambda sums: sums.p50_ms)
+    slow = values(lambda sums: sums.p95_ms)
     longest = max((value for value in slow if value is not None), default=0.0) or 1.0
     latency = plot(
         "latency",
@@ -131,7 +134,8 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
 def _every_day(names: Sequence[str]) -> Sequence[str]:
     """All days from the first to the last, those without executions too; what is no day stands as it is."""
     try:
-        first, last = date.fromisoformat(names[0]), date.fromisoformat(names[-1])
+        first = date.fromisoformat(names[0])
+        last = date.fromisoformat(names[-1])
     except ValueError:
         return names
     if not 0 <= (last - first).days < 4 * _MOST_DAYS:
@@ -145,7 +149,8 @@ def _calibration(bins: Sequence[Sequence[Any]]) -> Plot | None:
     if not bins:
         return None
     most = max(count for _, _, count, *_ in bins)
-    dots, rows = [], []
+    dots = []
+    rows = []
     for _, place, count, sure, ended in bins:
         sure, held = sure / count, ended / count
         text = f"{count:,} of confidence {sure:.2f}: {100 * held:.0f} % approved"

@@ -61,7 +61,8 @@ _IMAGE_BYTES = 4_194_304
 def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a turn. What a file lacks is None or empty. Raises NotFoundError: there is no such turn."""
     turn = find_shown_turn(shelf, query)
-    user, folder = turn.user, turn.folder
+    user = turn.user
+    folder = turn.folder
     reader = TurnReader(folder)
     metadata = reader.record(Metadata)
     front, sections = reader.context()
@@ -87,7 +88,8 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     statements = _evidence(
         shelf, turn, reader, at=at, statements=part, nodes=nodes, gathered=gathered, issues=issues
     )
-    metrics, retrieval = reader.record(Metrics), reader.record(RetrievalPlan)
+    metrics = reader.record(Metrics)
+    retrieval = reader.record(RetrievalPlan)
     candidates = sorted(
         retrieval.candidates if retrieval else (), key=lambda row: (not row.chosen, -(row.score or 0.0))
     )
@@ -193,7 +195,8 @@ def _evidence(
 def _executions(store: UserStore, number: int, metadata: Metadata | None) -> TurnExecutions:
     if metadata is None:
         return TurnExecutions()
-    begun, ended = metadata.created_at, metadata.updated_at
+    begun = metadata.created_at
+    ended = metadata.updated_at
     with suppress(Problem):
         return turn_executions(store, number, begun, max(begun, ended))
     return TurnExecutions()
@@ -220,7 +223,8 @@ def _timeline(metrics: Metrics, calls: Sequence[ModelCall]) -> list[tuple[PhaseM
     width, in percent of the turn's time.
     """
     whole = sum(row.seconds or 0.0 for row in metrics.phases) or 1.0
-    bars, start = [], 0.0
+    bars = []
+    start = 0.0
     for row in metrics.phases:
         width = 100 * (row.seconds or 0.0) / whole
         models = dict.fromkeys(call.model for call in calls if call.phase == row.phase and call.model)

@@ -60,10 +60,14 @@ class Filter:
 def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters.get("user", shelf.store.user)
-    store, wanted, before = shelf.turns(user), _read_filter(query), query.number("before")
+    store = shelf.turns(user)
+    wanted = _read_filter(query)
+    before = query.number("before")
     numbers = shelf.numbers(user)
     rows: list[TurnRow] = []
-    looked_to, older, is_behind = None, None, False
+    looked_to = None
+    older = None
+    is_behind = False
     if wanted.search:
         hits, is_behind = _search(shelf, user, wanted.search, wanted)
         rows = [row for number in hits if (row := read_row(store, number)) and wanted.takes(row)]

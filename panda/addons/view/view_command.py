@@ -43,7 +43,8 @@ def view(
     """
     from panda.addons.view.shelf import Shelf
 
-    layout, words = invocation.store(), selection or []
+    layout = invocation.store()
+    words = selection or []
     if out is not None:
         return _written(invocation, layout, words, out)
     shelf = Shelf(layout)
