@@ -98,7 +98,7 @@ def search_index(
 
     def look(view: IndexView) -> None:
         hits.clear()
-        states = {one.entry.node_id: one for one in reversed(find_research(view, now))}
+        states = {research.entry.node_id: research for research in reversed(find_research(view, now))}
         for ranked in rank_rows(view, query, now=now, bounds=bounds, meaning=meaning):
             node_id = ranked.entry.node_id
             if node_id not in hits and len(hits) < limit:
@@ -127,8 +127,8 @@ def search(
     user = settings.user
     now = settings.clock()
     hits, report = search_index(index, user, query, now=now, limit=limit, bounds=bounds, meaning=meaning)
-    for one in report.problems:
-        _log.warning("not in the index: %s", one.told)
+    for problem in report.problems:
+        _log.warning("not in the index: %s", problem.told)
     if report.behind:
         changes = "1 change" if report.behind == 1 else f"{report.behind} changes"
         _log.warning("the index is %s behind: another process is writing it", changes)

@@ -63,5 +63,5 @@ def _mark(path: Path) -> tuple[int, ...]:
     if not path.exists():
         return ()
     with store_errors(path, "read"):
-        found = path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns

@@ -315,18 +315,18 @@ def _marking(rules: list[OptionRule]) -> Callable[[_Command], _Command]:
 
 def check_options(command: Callable[..., Any], context: typer.Context) -> None:
     """Raises UsageError if what was typed holds an option that the command, as it is marked, would ignore."""
-    shown = {parameter.name: parameter_name(parameter) for parameter in context.command.params}
+    names = {parameter.name: parameter_name(parameter) for parameter in context.command.params}
     values: Mapping[str, Any] = context.params
     for rule in getattr(command, _RULES, ()):
         if not _given(context, rule.option):
             continue
-        option = shown[rule.option]
-        other = shown[rule.other]
+        option = names[rule.option]
+        other = names[rule.other]
         if rule.values is None and _given(context, rule.other):
             message = f"{option} does not go with {other}"
             raise UsageError(message, where=option, fix=rule.fix or f"leave out {option} or {other}")
         if rule.values is not None and values[rule.other] not in rule.values:
-            wanted = " or ".join(other if one is True else f"{other} {one}" for one in rule.values)
+            wanted = " or ".join(other if value is True else f"{other} {value}" for value in rule.values)
             fix = rule.fix or f"leave out {option}"
             raise UsageError(f"{option} goes with {wanted}", where=option, fix=fix)
 
@@ -339,7 +339,7 @@ def _given(context: typer.Context, name: str) -> bool:
 
 def parameter_name(parameter: Any) -> str:
     """Return what a user calls a parameter: --option, or the name of an argument."""
-    long = [one for one in parameter.opts if one.startswith("--")]
+    long = [name for name in parameter.opts if name.startswith("--")]
     if long or parameter.opts[0].startswith("-"):
         return str((long or parameter.opts)[0])
     return str(parameter.metavar or parameter.name.upper())
@@ -462,10 +462,10 @@ _TEXTS = ("QUERY|-", "QUERY")
 """Arguments that are texts of several words, by what stands for them in the help."""
 
 
-def _without_noise(told: str) -> str:
+def _without_noise(help_text: str) -> str:
     """Return the help of a parameter without brackets around words, and without a default that is none."""
-    told = told.replace("  [default: (none)]", "").replace("default: (none); ", "")
-    return _DEFAULT.sub(r"default: \1\2", told.replace("default: (required)", "required"))
+    help_text = help_text.replace("  [default: (none)]", "").replace("default: (none); ", "")
+    return _DEFAULT.sub(r"default: \1\2", help_text.replace("default: (required)", "required"))
 
 
 class PandaCommand(TyperCommand):
@@ -481,7 +481,11 @@ class PandaCommand(TyperCommand):
 
     def _too_many(self, ctx: typer.Context, left: Sequence[str]) -> UsageError:
         fix = f"`{ctx.command_path} --help` shows what can be given"
-        texts = [one for one in self.params if one.param_type_name == "argument" and one.metavar in _TEXTS]
+        texts = [
+            parameter
+            for parameter in self.params
+            if parameter.param_type_name == "argument" and parameter.metavar in _TEXTS
+        ]
         if texts and isinstance(first := ctx.params.get(str(texts[-1].name)), str):
             fix = f"put it in quotes: {ctx.command_path} {quoted(' '.join([first, *left]))}"
         noun = "argument" if len(left) == 1 else "arguments"
@@ -496,16 +500,16 @@ class PandaCommand(TyperCommand):
             "Options of all commands": [],
         }
         for parameter in self.get_params(ctx):
-            shown = parameter.get_help_record(ctx)
-            if shown is None:
+            record = parameter.get_help_record(ctx)
+            if record is None:
                 continue
-            name = shown[0]
-            told = _without_noise(shown[1])
+            name = record[0]
+            help_text = _without_noise(record[1])
             if parameter.param_type_name == "argument":
-                parts["Arguments"].append((name.partition(" <")[0], told))
+                parts["Arguments"].append((name.partition(" <")[0], help_text))
                 continue
             is_own = parameter.name not in (*_OPTIONS, "help")
-            parts["Options" if is_own else "Options of all commands"].append((name, told))
+            parts["Options" if is_own else "Options of all commands"].append((name, help_text))
         for title, rows in parts.items():
             if rows:
                 with formatter.section(title):

@@ -178,8 +178,8 @@ def _entries(directory: Path) -> list[Path]:
 
 def _turns(settings: Settings) -> list[int]:
     """Numbers of all turns, newest first."""
-    found = (turn_number(path.name) for path in _entries(Layout(settings.root).of(settings.user).turns))
-    return sorted((number for number in found if number is not None), reverse=True)
+    numbers = (turn_number(path.name) for path in _entries(Layout(settings.root).of(settings.user).turns))
+    return sorted((number for number in numbers if number is not None), reverse=True)
 
 
 def _newest(settings: Settings) -> Iterator[tuple[int, Mapping[str, Any]]]:

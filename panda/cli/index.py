@@ -34,9 +34,9 @@ def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
         day = entry.at.date().isoformat() if entry.at else None
         header = one_line(entry.header)
         if (state := hit.research) is not None:
-            known = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
+            quality = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
             marks = [*(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
-            header += f" ({', '.join([known, *marks])})"
+            header += f" ({', '.join([quality, *marks])})"
         row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
         rows.append((*row, _why_text(hit)) if why else row)
     return rows
@@ -131,7 +131,7 @@ def rebuild(
     if not problems:
         return Result(data)
     error = CheckError(f"files that cannot be indexed: {len(problems)}", fix="mend or remove them")
-    return Result(data, "".join(problem_text(one) for one in problems), error=error)
+    return Result(data, "".join(problem_text(problem) for problem in problems), error=error)
 
 
 def search(
@@ -175,7 +175,7 @@ def status(invocation: Invocation) -> Result:
     rows = dict(difference.rows)
     with _meaning(invocation, index) as meaning:
         missing = None if meaning is None else meaning.count_missing(user)
-    kept = VectorStore(layout).count()
+    vector_count = VectorStore(layout).count()
     try:
         rebuilt_at = str(read_json(layout.last_rebuild)["at"])
     except (Problem, KeyError, TypeError):  # never, or made by another hand
@@ -192,35 +192,35 @@ def status(invocation: Invocation) -> Result:
         "turns_behind": turns,
         "files_behind": len(sources),
         "unreadable": unreadable,
-        "vectors": None if missing is None else {"kept": kept, "rows_missing": missing},
+        "vectors": None if missing is None else {"kept": vector_count, "rows_missing": missing},
         "fresh": not sources,
         "rebuilt_at": rebuilt_at,
     }
     lack = f"; {count_noun(missing, 'row')} without one: panda index rebuild" if missing else ""
     files = count_noun(len(sources) - turns, "file")
     behind = f"behind by {count_noun(turns, 'turn')} and {files}"
-    shown: list[tuple[str, object]] = [
+    cells: list[tuple[str, object]] = [
         *((f"rows: {name}", count) for name, count in rows.items()),
         ("research files", data["research"]),
         ("size", f"{size_bytes / 1e6:.1f} MB"),
-        *([] if missing is None else [("vectors", f"{kept:,}{lack}")]),
+        *([] if missing is None else [("vectors", f"{vector_count:,}{lack}")]),
         ("state", behind if sources else "fresh"),
         *([("unreadable files", unreadable)] if unreadable else []),
         ("last rebuild", rebuilt_at or "never"),
     ]
-    return Result(data, Table(("what", "value"), shown))
+    return Result(data, Table(("what", "value"), cells))
 
 
 def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | None") -> dict[str, object]:
-    told = ("where", "message", "fix")
+    problem_keys = ("where", "message", "fix")
     users = {
         name: {
-            "updated": one.updated,
-            "removed": one.removed,
-            "problems": [{key: getattr(problem, key) for key in told} for problem in one.problems],
-            "as_text": [{key: getattr(fault, key) for key in told} for fault in one.faults],
+            "updated": report.updated,
+            "removed": report.removed,
+            "problems": [{key: getattr(problem, key) for key in problem_keys} for problem in report.problems],
+            "as_text": [{key: getattr(fault, key) for key in problem_keys} for fault in report.faults],
         }
-        for name, one in reports.items()
+        for name, report in reports.items()
     }
     if written is None:
         return {"users": users, "summaries": None}
@@ -237,7 +237,7 @@ def _summarise(
     reporter = invocation.reporter
     app = invocation.open_app(layout)
     users = [user] if user is not None else users_of(layout)
-    stores = [layout.of(one) for one in users]
+    stores = [layout.of(name) for name in users]
 
     with held_lock(
         layout.summaries_lock,
@@ -263,8 +263,8 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
         write_json(layout.last_rebuild, {"at": at, "full": full, "seconds": seconds})
     done = reports.values()
     invocation.reporter.step(
-        f"{sum(one.updated for one in done)} indexed, {sum(one.removed for one in done)} gone, "
-        f"{sum(len(one.problems) for one in done)} unreadable, {time.monotonic() - started:.1f} s"
+        f"{sum(report.updated for report in done)} indexed, {sum(report.removed for report in done)} gone, "
+        f"{sum(len(report.problems) for report in done)} unreadable, {time.monotonic() - started:.1f} s"
     )
     for line in grouped_text(fault for report in done for fault in report.faults).splitlines():
         invocation.reporter.step(line)

@@ -192,10 +192,10 @@ def stats(
             f"context quality {quality} on average of {count_noun(context.turns, 'turn')}"
         )
         return Result(data, Table(_CONTEXT, _context_rows(context)))
-    columns, shown = (
+    columns, sums_by_name = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
-    rows = [(name, *one.values()) for name, one in shown.items()]
+    rows = [(name, *sums.values()) for name, sums in sums_by_name.items()]
     return Result(data, Table(columns, rows, _STATS_EXTRA))
 
 

@@ -44,7 +44,7 @@ def list_recipes(invocation: Invocation) -> Result:
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
     serves = [(key, str(name)) for entry in book.registry() for name, key in entry.recipes.items()]
-    found = [(r, entries.get(r.key), book.served_by(r, models) if models else None) for r in recipes]
+    served_recipes = [(r, entries.get(r.key), book.served_by(r, models) if models else None) for r in recipes]
     rows = [
         (
             *(
@@ -56,7 +56,7 @@ def list_recipes(invocation: Invocation) -> Result:
             *((entry.risk, entry.purpose) if entry else (None, r.description)),
             server,
         )
-        for r, entry, server in found
+        for r, entry, server in served_recipes
     ]
     data = [
         {
@@ -73,7 +73,7 @@ def list_recipes(invocation: Invocation) -> Result:
             "purpose": entry.purpose if entry else None,
             "risk": entry.risk if entry else None,
         }
-        for r, entry, server in found
+        for r, entry, server in served_recipes
     ]
     return Result({"recipes": data}, Table(_COLUMNS, rows, _EXTRA))
 
@@ -160,8 +160,8 @@ def render(
     elif _is_offline(invocation, recipe):
         step = f"{recipe.model_layer} is offline: no model is asked with these messages"
         invocation.reporter.step(step)
-    shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
-    document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False, raw=raw)
+    texts = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
+    document = Document("\n".join(texts).encode("utf-8", errors="replace"), markdown=False, raw=raw)
     named = {"model": model.name if model else None, "structured": dialect}
     return Result({**_preview_data(recipe, preview, files.number if files else None), **named}, document)
 
@@ -248,15 +248,15 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     now = version_in_force(invocation.book(), name)
     store = _versions(invocation)
-    kept = store.versions(name)
-    if now.version not in {version.version for version in kept}:
-        kept.append(now)
+    saved_versions = store.versions(name)
+    if now.version not in {version.version for version in saved_versions}:
+        saved_versions.append(now)
     lines = list(recipe_executions(invocation.store(), name))
     executions = Executions(invocation.store())
     executions.read(invocation.settings.user)
     versions = []
     rows = list[tuple[object, ...]]()
-    for version in kept:
+    for version in saved_versions:
         ran = [line for line in lines if line.version == version.version]
         failed = [line for line in ran if line.has_failed]
         row: dict[str, object] = {"version": version.version, "first_seen": version.first_seen}
@@ -265,8 +265,8 @@ def history(invocation: Invocation, name: _Name) -> Result:
         metrics = {by: asdict(stats) for by, stats in sums.items()}
         versions.append({**row, "last_run": ran[-1].timestamp if ran else None, "metrics": metrics})
         about = (version.version[:SHORT], version.first_seen, version.version == now.version)
-        for by, shown in (metrics or {"": dict.fromkeys(_METRICS)}).items():
-            rows.append((*about, by or None, *(shown[column] for column in _METRICS)))
+        for by, figures in (metrics or {"": dict.fromkeys(_METRICS)}).items():
+            rows.append((*about, by or None, *(figures[column] for column in _METRICS)))
     executions.close()
     models: list[dict[str, object]] = []  # a new entry whenever layer, model or its file changed
     for line in lines:
@@ -359,10 +359,10 @@ def compare(
             run = begin_run(settings, invocation.environ, places, store, mode="rerun", selection=on)
             run_turns(settings, invocation.environ, run, workers=workers)
             runs.append(run.id)
-    one, two = load_sides(store, *runs)
-    found = compare_runs(one, two)
-    regressions = find_regressions(found, Thresholds(missing=allow_missing))
-    return result_of(found, regressions, f"{before} → {after}", runs)
+    first_side, second_side = load_sides(store, *runs)
+    run_diff = compare_runs(first_side, second_side)
+    regressions = find_regressions(run_diff, Thresholds(missing=allow_missing))
+    return result_of(run_diff, regressions, f"{before} → {after}", runs)
 
 
 def failures(invocation: Invocation, name: _Name) -> Result:
@@ -374,15 +374,16 @@ def failures(invocation: Invocation, name: _Name) -> Result:
     from panda.store.log import find_failures
 
     invocation.book().load_recipe(name)
-    found = find_failures(invocation.store(), name)
-    if not found:
+    logged_failures = find_failures(invocation.store(), name)
+    if not logged_failures:
         invocation.reporter.step(f"no failures of {name} in the log")
     rows = [
         ((failure["version"] or "")[:SHORT], *(failure[key] for key in ("time", "turn", "kind", "message")))
-        for failure in found
+        for failure in logged_failures
     ]
     return Result(
-        {"recipe": name, "failures": found}, Table(("version", "time", "turn", "kind", "message"), rows)
+        {"recipe": name, "failures": logged_failures},
+        Table(("version", "time", "turn", "kind", "message"), rows),
     )
 
 

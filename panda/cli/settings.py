@@ -123,6 +123,6 @@ def _data(claim: Claim, *, trusted: bool) -> dict[str, object]:
         "digest": claim.digest,
         "trusted": trusted,
         "reaches": [
-            {"key": one.key or None, "line": one.line, "effect": one.effect} for one in claim.reaches
+            {"key": reach.key or None, "line": reach.line, "effect": reach.effect} for reach in claim.reaches
         ],
     }

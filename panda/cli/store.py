@@ -193,7 +193,7 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
         if place.absolute().is_relative_to(settings.root):
             continue
         guard_links(settings.on_store(place.absolute()))
-    found = [] if settings.trust else untrusted_claims(settings)
+    claims = [] if settings.trust else untrusted_claims(settings)
     fix = fix_of(settings)
     return [
         Problem(
@@ -204,7 +204,7 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
             fix=fix,
             verdict=Verdict.NOT_JUDGED,
         )
-        for claim in found
+        for claim in claims
         for reach in claim.reaches
         if not places or any(Path(claim.path).is_relative_to(os.path.realpath(place)) for place in places)
     ]
@@ -223,8 +223,12 @@ def _store_problems(invocation: Invocation, places: Sequence[Path], *, strict: b
     turns = [place for place in places if strict and turn_number(place.name) is not None]
     memory = [*check_memory(layout.root, places, settings.clock()), *check_memory_of_turns(turns)]
     for check in (judged, memory):
-        told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
-        problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
+        reported = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
+        problems += [
+            problem
+            for problem in check
+            if problem.key == JUDGED or (problem.path, problem.line) not in reported
+        ]
     return problems + readable_by_others(layout, places)
 
 
@@ -246,20 +250,22 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path], *, strict: bool)
     places = [path.resolve() for path in paths]
     in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
     pairs = ((place, other.resolve()) for place in places for other in in_force)
-    if places and not any(one.is_relative_to(other) or other.is_relative_to(one) for one, other in pairs):
+    if places and not any(
+        place.is_relative_to(other) or other.is_relative_to(place) for place, other in pairs
+    ):
         return []
     from panda.recipes.checks import check_recipes  # loads the grammar compiler: only if it is wanted
     from panda.tools.table import TOOLS
 
     models_file = settings.models_file if is_trusted(settings, "models_file") else None
-    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
-    for problem in found:
+    problems = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
+    for problem in problems:
         if strict and isinstance(problem, ObsoleteKeyError):
             problem.verdict = Verdict.UNSOUND
     return [
-        one
-        for one in found
-        if not places or any(Path(one.path).resolve().is_relative_to(place) for place in places)
+        problem
+        for problem in problems
+        if not places or any(Path(problem.path).resolve().is_relative_to(place) for place in places)
     ]
 
 

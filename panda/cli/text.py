@@ -96,9 +96,9 @@ def cell_text(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
-def _json_escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return escape_path(found[0]) if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+def _json_escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return escape_path(match[0]) if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
 
 
 def read_argument(argument: str, stdin: BinaryIO) -> str:

@@ -291,10 +291,10 @@ def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is
         turn = app.store.open(int(str(asked.data["turn"]))).read_metadata()
         settings = invocation.settings
         session = "-c" if is_new else f"--session {turn.session_id}"
-        given = {name: str(getattr(settings, name)) for name in ("root", "user")}
+        options = {name: str(getattr(settings, name)) for name in ("root", "user")}
         words = [
             w
-            for key, value in given.items()
+            for key, value in options.items()
             if settings.origin(key) == f"--{key}"
             for w in (f"--{key}", value)
         ]
@@ -320,11 +320,18 @@ def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) ->
     if not done:
         tell("no turn has stopped before its end")
     rows = [
-        (one.turn, one.session, one.before, one.status, one.exit_code, one.error and one.error.message)
-        for one in done
+        (
+            resumed.turn,
+            resumed.session,
+            resumed.before,
+            resumed.status,
+            resumed.exit_code,
+            resumed.error and resumed.error.message,
+        )
+        for resumed in done
     ]
     table = Table(("turn", "session", "was", "status", "exit code", "what is wrong"), rows)
-    data = {"user": app.settings.user, "turns": [one.to_json() for one in done]}
+    data = {"user": app.settings.user, "turns": [resumed.to_json() for resumed in done]}
     return Result(data, table, error=error_of(done))
 
 
@@ -364,9 +371,9 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None], *, require_answ
     if data["status"] != "failed":
         from panda.actions.turn import render_closest
 
-        shown = [data["response"], render_closest(data["closest"])]
+        parts = [data["response"], render_closest(data["closest"])]
         unanswered = _unanswered(data) if require_answer else None
-        return Result(data, Markdown("\n\n".join(filter(None, shown))), error=unanswered)
+        return Result(data, Markdown("\n\n".join(filter(None, parts))), error=unanswered)
     for text in data["refused"]:
         tell(f"refused: {text}")
     quotes = dict.fromkeys((source["node_id"], source["quote"]) for source in data["sources"])
@@ -476,8 +483,14 @@ def _gathered_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     if data["section"] is not None:
         return Result(data, Markdown(data["section"] + "\n"))
     rows = [
-        (one["node_id"], "yes" if one["chosen"] else "", one["by"], one["score"], one.get("index"))
-        for one in (data["plan"] or {}).get("candidates", ())
+        (
+            candidate["node_id"],
+            "yes" if candidate["chosen"] else "",
+            candidate["by"],
+            candidate["score"],
+            candidate.get("index"),
+        )
+        for candidate in (data["plan"] or {}).get("candidates", ())
     ]
     return Result(data, Table(_PLAN_COLUMNS, rows))
 

@@ -129,19 +129,19 @@ class Items:
         if self._start is None:
             with app.hold_session(task.session):
                 return _run(app, task, None)
-        made = _run(app, task, self._bound(app, task, self._start))
+        result = _run(app, task, self._bound(app, task, self._start))
         place = self._turns[task.turn]
         log = app.store.executions_log
         interventions = sorted(app.store.interventions.glob("*.json"))
-        made = replace(
-            made,
+        result = replace(
+            result,
             turn=None if not place.is_dir() else read_files(place) if self._is_remote else place,
             interventions=[read_json(path) for path in interventions],
             executions=load_lines(Execution, log),
         )
         for path in (*interventions, log):
             path.unlink(missing_ok=True)
-        return made
+        return result
 
     def _bound(self, app: App, task: Task, start: Start) -> Bound:
         if self._session != (task.user, task.session):

@@ -266,8 +266,8 @@ def read_outcome(folder: TurnFolder) -> Outcome:
         decisions=tuple(_decisions(folder, list(recipes), metadata)),
         sections={section.number: text_digest(render_section(section)) for section in sections},
         phases=tuple(
-            PhaseCost(one.phase, one.recipes, one.calls, _tokens(one), one.seconds)
-            for one in (metrics.phases if metrics else ())
+            PhaseCost(phase.phase, phase.recipes, phase.calls, _tokens(phase), phase.seconds)
+            for phase in (metrics.phases if metrics else ())
         ),
         recipes=recipes,
     )
@@ -294,7 +294,7 @@ def _decisions(folder: TurnFolder, asked: Sequence[str], metadata: Metadata) -> 
 
 def _value(record: Any, name: str) -> Any:
     if name == "candidates.chosen":
-        return sorted(one.node_id for one in record.candidates if one.chosen)
+        return sorted(candidate.node_id for candidate in record.candidates if candidate.chosen)
     if name == "sections.node_ids":
         return sorted({node_id for section in record.sections for node_id in section.node_ids})
     for field in name.split("."):
@@ -351,7 +351,7 @@ class RunFolder:
         options: Options,
     ) -> "RunFolder":
         """Make the directory of a new run, which holds each turn of a user once, and write down its plan."""
-        named = Counter(one.key for one in turns)
+        named = Counter(turn.key for turn in turns)
         if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
             raise UsageError(
                 f"two stores have {twice[0]}, and a run holds each turn of a user once",
@@ -402,13 +402,13 @@ class RunFolder:
 
     def places(self) -> dict[TurnKey, TurnPlace]:
         """Each turn that it was to judge, where it is. UntrustedError: in a store that is not trusted."""
-        found = {}
-        for n, one in enumerate(self.plan().turns):
-            if one.root is not None:
-                check_store(one.root, named_in=self._plan, key=f"turns[{n}].root")
-            store = self.store if one.root is None else Layout(Path(one.root))
-            found[one.key] = TurnPlace(store, one.user, one.turn)
-        return found
+        places = {}
+        for n, planned in enumerate(self.plan().turns):
+            if planned.root is not None:
+                check_store(planned.root, named_in=self._plan, key=f"turns[{n}].root")
+            store = self.store if planned.root is None else Layout(Path(planned.root))
+            places[planned.key] = TurnPlace(store, planned.user, planned.turn)
+        return places
 
     def add(self, line: TurnLine) -> None:
         append_json_line(self._turns, encode(line))
@@ -416,7 +416,7 @@ class RunFolder:
     def finish(self, clock: Clock) -> None:
         """Write down what came of the run."""
         plan = self.plan()
-        numbers = {one.key: one.turn for one in plan.turns}
+        numbers = {planned.key: planned.turn for planned in plan.turns}
         ended = {line.key: line.result for line in self.lines() if numbers.get(line.key) == line.turn}
         results = Counter[str](ended.values())
         self.write_plan(structs.replace(plan, finished_at=render_time(clock()), results=results))
@@ -448,7 +448,7 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
     if of_batch is not None:
         runs = [path for path in runs if ("-batch" in path.name) is of_batch]
     directory = runs[-1] if name == "last" and runs else layout.runs / name
-    for path in (Path(os.path.normpath(Path(one).absolute())) for one in (directory, name)):
+    for path in (Path(os.path.normpath(Path(place).absolute())) for place in (directory, name)):
         if (path / RUN_JSON).is_file():
             store = Layout(path.parent.parent)
             is_there = store.runs == path.parent and store.users.is_dir()
@@ -456,5 +456,5 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
                 watch_also(store.root, like=layout.root)
             return RunFolder(path, store if is_there else layout)
     first = "panda batch QUERIES.jsonl" if of_batch else "panda replay 813"
-    known = f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else f"begin one: {first}"
-    raise NotFoundError(f"there is no run {name!r}", where=str(layout.runs), fix=known)
+    fix = f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else f"begin one: {first}"
+    raise NotFoundError(f"there is no run {name!r}", where=str(layout.runs), fix=fix)

@@ -172,7 +172,7 @@ class Processes:
         place, worker = next(pair for pair in self._begun.items() if pair[1].task is task)
         worker.task = None
         try:
-            made = task.result()
+            outcome = task.result()
         except BrokenProcessPool:
             del self._begun[place]
             self._stillborn = self._stillborn + 1 if worker.ready.exception() else 0
@@ -183,7 +183,7 @@ class Processes:
                 raise TryAgainError(message, fix=fix) from None
             return None, DIED
         self._stillborn = 0
-        return made
+        return outcome
 
     def close(self) -> None:
         """End all processes, busy or not."""

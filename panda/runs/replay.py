@@ -80,11 +80,13 @@ def begin_run(
     selection: Sequence[str] = (),
 ) -> RunFolder:
     """The directory of a new run over saved turns, none of which has been run yet; *selection* is noted."""
-    for one in places:
-        guard_links(settings.on_store(one.layout.root))
+    for place in places:
+        guard_links(settings.on_store(place.layout.root))
     turns = [
-        PlannedTurn(one.number, one.user, None if one.layout.root == store.root else str(one.layout.root))
-        for one in places
+        PlannedTurn(
+            place.number, place.user, None if place.layout.root == store.root else str(place.layout.root)
+        )
+        for place in places
     ]
     ran_on = fingerprint_now(settings, environ)
     options = Options(live, tuple(selection))
@@ -329,21 +331,21 @@ def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
     """
     before = _documents(saved.paths.directory)
     after = _documents(again.paths.directory)
-    found = {}
+    differences = {}
     for name in sorted(before.keys() | after.keys()):
-        one = before.get(name)
-        two = after.get(name)
+        old = before.get(name)
+        new = after.get(name)
         say_the_same = _SAY_THE_SAME.get(name)
-        if one != two and not (say_the_same and one and two and say_the_same(one, two)):
-            texts = (one or "").splitlines(), (two or "").splitlines()
+        if old != new and not (say_the_same and old and new and say_the_same(old, new)):
+            texts = (old or "").splitlines(), (new or "").splitlines()
             lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
             more = (
                 [f"[…] {count_noun(len(lines) - _SHOWN_LINES, 'more line')}"]
                 if len(lines) > _SHOWN_LINES
                 else []
             )
-            found[name] = "\n".join(lines[:_SHOWN_LINES] + more)
-    return found
+            differences[name] = "\n".join(lines[:_SHOWN_LINES] + more)
+    return differences
 
 
 def _rank_alike(before: str, after: str) -> bool:
@@ -363,7 +365,7 @@ def _rank_alike(before: str, after: str) -> bool:
         for turn in plan.get("turn_relevance", {}).values():
             turn["reason"] = str(turn.get("reason")).replace("; model and index", "; closeness and index")
     alike = len(scores[0]) == len(scores[1]) and plans[0] == plans[1]
-    return alike and all(abs(one - two) <= _ROUNDING for one, two in zip(*scores, strict=True))
+    return alike and all(abs(first - second) <= _ROUNDING for first, second in zip(*scores, strict=True))
 
 
 def _judged_alike(before: str, after: str) -> bool:
@@ -381,13 +383,13 @@ _SAY_THE_SAME: Mapping[str, Callable[[str, str], bool]] = {
 
 def _documents(directory: Path) -> dict[str, str]:
     """What a turn's query, memory and answers decide of its files, by name; no times and measurements."""
-    found = {}
+    documents = {}
     for path in (path for path in directory.rglob("*") if path.is_file()):
         name = path.relative_to(directory).as_posix()
         if name in _MEASURED or name.startswith(("webpage_cache/", "research.", f"{IMAGES}/")):
             continue
-        found[name] = text = read_text(path)
+        documents[name] = text = read_text(path)
         value = parse_json(text, where=str(path)) if path.parent.name == "steps" else None
         if isinstance(value, dict):
-            found[name] = render_json({key: part for key, part in value.items() if key != "seconds"})
-    return found
+            documents[name] = render_json({key: part for key, part in value.items() if key != "seconds"})
+    return documents

@@ -85,7 +85,7 @@ def select_turns(
             else:
                 places += [place for place in _turns_of(store) if place.number in bounds]
     places = list(dict.fromkeys(places))
-    taken = [one for one in places if takes_all or wanted.takes(one.folder().read_metadata())]
+    taken = [place for place in places if takes_all or wanted.takes(place.folder().read_metadata())]
     if not taken:
         fix = "see panda list for the turns"
         raise UsageError("the selection holds no turn", where=_WHERE, fix=fix)

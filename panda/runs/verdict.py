@@ -86,7 +86,7 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
     Whether what is written out hashes to its name, each hash is spelt out once, and no line is missing; and
     whether what a turn went on with keeps to what was allowed.
     """
-    known = set()
+    spelt_out = set()
     last = {}
     for line, call in enumerate(calls, 1):
         if call.n != line:
@@ -101,9 +101,9 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
                 continue
             if part.content and text_digest(part.content) != part.sha256:
                 yield Problem("a prompt is not the text of its hash", path, line=line, key="sha256")
-            if not part.content and part.sha256 not in known:
+            if not part.content and part.sha256 not in spelt_out:
                 yield Problem(f"no line spells out {part.sha256[:12]}…", path, line=line, key="sha256")
-            known.add(part.sha256)
+            spelt_out.add(part.sha256)
         if isinstance(call, ChoiceCall):
             if any(option.logprob > 0 or option.tokens < 1 for option in call.options):
                 yield Problem("an option has no log-probability", path, line=line, key="options")
@@ -201,11 +201,11 @@ def _check_answer(
     if analysis is not None and (kept_key is not None or analysis.reading.recap):  # it shows something of it
         session = rebuild_session(store, metadata.session_id, before_turn=folder.number)
     turn = Turn(folder, store, session=session)
-    kept = kept_again(turn)
+    kept_items = kept_again(turn)
     response = folder.read_text(RESPONSE_MD).strip()
-    shown = render_response(answer.text, [*attachments(turn), *kept]).strip()
-    if response != shown:
-        lost = kept_key is not None and not kept and response.startswith(shown)
+    expected = render_response(answer.text, [*attachments(turn), *kept_items]).strip()
+    if response != expected:
+        lost = kept_key is not None and not kept_items and response.startswith(expected)
         message = f"the kept content {kept_key} is gone" if lost else "is not the answer of §5 in context.md"
         verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
         yield Problem(message, str(folder.paths / RESPONSE_MD), verdict=verdict)

@@ -126,8 +126,8 @@ class Browser:
         if len(text) > MOST_BYTES:
             most = f"{MOST_BYTES / 1e6:g} MB, the most that is read"
             raise WebError(f"its scripts make it more than {most}", where=page.final_url)
-        made = replace(page, final_url=url, media_type="text/html", charset="utf-8", text=text)
-        return replace(made, etag=None, last_modified=None)  # those of the page without its scripts
+        rendered = replace(page, final_url=url, media_type="text/html", charset="utf-8", text=text)
+        return replace(rendered, etag=None, last_modified=None)  # those of the page without its scripts
 
     def _content(self) -> str:
         """The page as HTML, cut there, one character beyond the limit, in a world without its scripts."""

@@ -108,12 +108,12 @@ class DaskCluster:
                 return None, DIED
             raise exc if isinstance(exc, Problem) else BugError(f"{type(exc).__name__}: {exc}")
         try:
-            made: Made = future.result(timeout=_CONNECT_SECONDS)
+            outcome: Made = future.result(timeout=_CONNECT_SECONDS)
         except (OSError, TimeoutError, CancelledError) as exc:
             message = f"the scheduler has gone ({future.status}): {exc}"
             fix = "start it, or mend --address; what is done is kept: panda batch --resume last"
             raise TryAgainError(message, where=self._address, fix=fix) from exc
-        return made
+        return outcome
 
     def close(self) -> None:
         """Give up what is under way, and what workers keep of it; scheduler and workers stay."""
@@ -225,8 +225,8 @@ def remote_worker(settings: Settings, start: Path, ran_on: Fingerprint) -> Remot
             past |= {f"{home}/{path.name}": path for path in (store.memory_log, store.conflicts_log)}
             for number in filter(snapshot.holds, store.listed_numbers()):
                 turn = store.turn(number).directory
-                kept = (path for path in _files(turn) if path.name not in _LEFT_HERE)
-                past |= {f"{home}/turns/{turn.name}/{path.relative_to(turn)}": path for path in kept}
+                files = (path for path in _files(turn) if path.name not in _LEFT_HERE)
+                past |= {f"{home}/turns/{turn.name}/{path.relative_to(turn)}": path for path in files}
         packed = pack({name: path for name, path in past.items() if path.is_file()})
     return RemoteWorker(settings, packed, pack(project), ran_on)
 

@@ -189,13 +189,15 @@ class Project:
                 it.
         """
         parts = self.locate(path)
-        found = look_beneath(self.top, parts)
-        if found is not None and not stat.S_ISREG(found.st_mode):
-            what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+        entry = look_beneath(self.top, parts)
+        if entry is not None and not stat.S_ISREG(entry.st_mode):
+            what = "a directory" if stat.S_ISDIR(entry.st_mode) else "no regular file"
             raise UsageError(f"{path!r} is {what}", fix="name a file")
         why = why_guarded(parts, lambda names: look_beneath(self.top, names) is not None)
         place = self.top.joinpath(*parts)
-        if any(place == one or one in place.parents for one in (g.resolve() for g in self.guarded)):
+        if any(
+            place == guarded or guarded in place.parents for guarded in (g.resolve() for g in self.guarded)
+        ):
             why = "panda"
         if why is not None:
             raise UsageError(f"{path!r} belongs to {why}", fix="change it by hand")
@@ -203,7 +205,7 @@ class Project:
         if not self.trusted and is_obeyed([plain_name(part) for part in parts]):
             message = f"{path!r} was not written: programs look for a file of that name and obey it unasked"
             raise UsageError(message, fix="change it by hand, or run the command with --trust")
-        is_new = found is None and name not in self.overlay
+        is_new = entry is None and name not in self.overlay
         if is_new and not self.trusted and not is_named(name, self.query):
             message = f"{path!r} was not written: it is no file yet, and the query does not name it"
             raise UsageError(message, fix="name the file in the query, or run the command with --trust")
@@ -229,16 +231,16 @@ class Project:
         if not self._is(parts, stat.S_ISDIR):
             raise UsageError(f"there is no directory {below!r}", fix="see file.list")
         prefix = "".join(f"{part}/" for part in parts)
-        found = {written_name(os.fsencode(prefix + name)) for name in self._walk(parts)}
-        yield from sorted(found | {name for name in self.overlay if name.startswith(prefix)})
+        names = {written_name(os.fsencode(prefix + name)) for name in self._walk(parts)}
+        yield from sorted(names | {name for name in self.overlay if name.startswith(prefix)})
 
     def store_names(self) -> list[str]:
-        stores = [one.resolve() for one in self.guarded if (one / "users").is_dir()]
-        return [one.relative_to(self.top).as_posix() for one in stores if self.top in one.parents]
+        stores = [store.resolve() for store in self.guarded if (store / "users").is_dir()]
+        return [store.relative_to(self.top).as_posix() for store in stores if self.top in store.parents]
 
     def _is(self, parts: Sequence[str], kind: Callable[[int], bool]) -> bool:
-        found = look_beneath(self.top, parts)
-        return found is not None and kind(found.st_mode)
+        entry = look_beneath(self.top, parts)
+        return entry is not None and kind(entry.st_mode)
 
     def _walk(self, parts: Sequence[str]) -> Iterator[str]:
         stores = {self.top / name for name in self.store_names()}

@@ -67,10 +67,10 @@ def parse_chatgpt(value: object) -> Conversation:
     if own_id is None:
         raise ConversationError("it has neither an id nor a message")
     parents = {key: node.parent for key, node in nodes.items()}
-    shown = branch_to(record.current_node if record.current_node in nodes else _newest(nodes), parents)
+    branch = branch_to(record.current_node if record.current_node in nodes else _newest(nodes), parents)
     left: Counter[Kind] = Counter()
-    messages = [message for key in shown if (message := _message(nodes[key].message, left))]
-    for key in nodes.keys() - set(shown):
+    messages = [message for key in branch if (message := _message(nodes[key].message, left))]
+    for key in nodes.keys() - set(branch):
         other = _message(nodes[key].message, Counter())
         left["message of another branch"] += bool(other and (other.role is None or other.text.strip()))
     at = read_moment(record.create_time) or read_moment(record.update_time)
@@ -138,7 +138,11 @@ def _text(content: _Content, metadata: Mapping[str, Any], left: Counter[Kind]) -
     shown_by_mark: dict[str, str] = {}  # marks give way to the links or names that they stand for
     for reference in objects_in(metadata.get("content_references")):
         mark = reference.get("matched_text")
-        shown = reference.get("alt")
-        if isinstance(mark, str) and isinstance(shown, str) and len(shown) <= _MAX_REFERENCE_CHARS:
-            shown_by_mark.setdefault(mark, _MARK.sub("", shown))
+        alternative = reference.get("alt")
+        if (
+            isinstance(mark, str)
+            and isinstance(alternative, str)
+            and len(alternative) <= _MAX_REFERENCE_CHARS
+        ):
+            shown_by_mark.setdefault(mark, _MARK.sub("", alternative))
     return _MARK.sub(lambda match: shown_by_mark.get(match[0], ""), text)

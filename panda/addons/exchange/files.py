@@ -121,23 +121,23 @@ def _conversations(
             yield ConversationError(f"conversation {number}: {str(exc)[:_MAX_ERROR_CHARS]}")
 
 
-def find_source(path: Path, name: str, told: Source | None = None) -> Source:
+def find_source(path: Path, name: str, claimed: Source | None = None) -> Source:
     """
     Who made a file that errors call *name*, as its first bytes tell; JSON lines if nothing tells.
-    ImportFileError for a .zip or a list without conversations, and for one of another kind than is *told*.
+    ImportFileError for a .zip or a list without conversations, and for one of another kind than is *claimed*.
     """
     if not path.is_file():
-        return told or "jsonl"  # what is missing is told by whoever reads it
+        return claimed or "jsonl"  # what is missing is told by whoever reads it
     _check_size(path.stat().st_size, name)
     with store_errors(path, "read"), path.open("rb") as file:
         head = file.read(4_096)
     is_list = head.startswith(_ZIP) or head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
     kind: Source | None = "llm" if head.startswith(_SQLITE) else None if is_list else "jsonl"
-    if told is not None:
-        if told != kind and (told not in _PARSERS or kind == "llm"):
-            message = f"it does not begin as a file of {told} does"
+    if claimed is not None:
+        if claimed != kind and (claimed not in _PARSERS or kind == "llm"):
+            message = f"it does not begin as a file of {claimed} does"
             raise ImportFileError(message, where=name, fix="leave --from out: the first bytes tell")
-        return told
+        return claimed
     if kind is not None:
         return kind
     source = _read(partial(kind_of_first, path.resolve(), name), name)

@@ -123,12 +123,12 @@ def import_file(file: ExportFile, store: UserStore, *, dry_run: bool) -> Importe
     kill leaves undone of the latter two, their next reader does. The sessions of an export, which are
     thousands, are made when they go on. Raises ImportFileError: the file does not read; nothing was changed.
     """
-    known = users_of(store)
+    users_before = users_of(store)
     if file.source == "jsonl":
         done = import_turns(file.path, store, store.clock, name=file.name, dry_run=dry_run)
     else:
         done = _import_export(store, file, dry_run=dry_run)
-    done.new_users = sorted({turn.user for turn in done.turns}.difference(known))
+    done.new_users = sorted({turn.user for turn in done.turns}.difference(users_before))
     if dry_run:
         return done
     created = sorted((turn for turn in done.turns if turn.created), key=lambda turn: -turn.turn)
@@ -221,8 +221,8 @@ def _read_line(text: str, name: str, number: int) -> NewTurn:
     summary = None
     if line.summary is not None or line.topics:
         summary = IndexSummary(line.summary, line.topics or (), None, has_research=False, research_topic=None)
-    given = line.turn if isinstance(line.turn, int) else 0
-    return NewTurn(where, line.user, line.session, at, line.query, line.response, given, summary)
+    own_number = line.turn if isinstance(line.turn, int) else 0
+    return NewTurn(where, line.user, line.session, at, line.query, line.response, own_number, summary)
 
 
 def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewTurn, bool]]:
@@ -231,11 +231,11 @@ def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewT
     another one's.
     """
     there = set(store.numbers())
-    given = {line.number for line in lines}
-    free = count(max(store.counter(), *there, *given, 0) + 1)
+    wanted_numbers = {line.number for line in lines}
+    free = count(max(store.counter(), *there, *wanted_numbers, 0) + 1)
     saved: dict[_Key, int] = {}
-    if 0 in given:
-        turns = filter(None, (_saved_turn(store, number) for number in sorted(there - given)))
+    if 0 in wanted_numbers:
+        turns = filter(None, (_saved_turn(store, number) for number in sorted(there - wanted_numbers)))
         saved = {key: turn.number for key, turn in _keyed(turns)}
     keys = (key for key, _ in _keyed(line for line in lines if not line.number))
     first: dict[int, NewTurn] = {}
@@ -262,8 +262,8 @@ def _saved_turn(store: UserStore, number: int, *, with_summary: bool = False) ->
     with suppress(Problem):
         metadata = folder.read_metadata()
         response = folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else ""
-        said = metadata.session_id, metadata.created_at, metadata.query, response
-        return NewTurn("", store.user, *said, number, folder.find(IndexSummary) if with_summary else None)
+        fields = metadata.session_id, metadata.created_at, metadata.query, response
+        return NewTurn("", store.user, *fields, number, folder.find(IndexSummary) if with_summary else None)
     return None
 
 
@@ -271,9 +271,9 @@ def _keyed(turns: Iterable[NewTurn]) -> Iterator[tuple[_Key, NewTurn]]:
     """Each turn with what it is known by; what was said twice is two."""
     seen: Counter[tuple[str, ...]] = Counter()
     for turn in turns:
-        said = turn.session, render_time(turn.at), turn.query, turn.response
-        yield hashlib.sha256(json.dumps([*said, seen[said]]).encode()).digest()[:16], turn
-        seen[said] += 1
+        content = turn.session, render_time(turn.at), turn.query, turn.response
+        yield hashlib.sha256(json.dumps([*content, seen[content]]).encode()).digest()[:16], turn
+        seen[content] += 1
 
 
 def _import_export(store: UserStore, file: ExportFile, *, dry_run: bool) -> Imported:
@@ -347,7 +347,9 @@ def _imported_turns(store: UserStore, forgotten: set[tuple[str, datetime]]) -> I
 def _turns_of(conversation: Conversation, user: str, name: str) -> tuple[list[NewTurn], Counter[Kind]]:
     exchanges, left = exchanges_of(conversation)
     session = conversation.session
-    return [NewTurn(name, user, session, said.at, said.query, said.response) for said in exchanges], left
+    return [
+        NewTurn(name, user, session, exchange.at, exchange.query, exchange.response) for exchange in exchanges
+    ], left
 
 
 def _new_turns(store: UserStore, file: ExportFile, numbers: dict[_Key, int], start: int) -> Iterator[NewTurn]:
@@ -387,15 +389,15 @@ def _write(store: UserStore, turns: Sequence[NewTurn], advance: Callable[[], Non
     now = store.clock()
     with ExitStack() as stack:
         with store_errors(store.turns, "write in"):
-            made = stack.enter_context(held_temporary(store.turns / "import", directory=True))
+            temporary = stack.enter_context(held_temporary(store.turns / "import", directory=True))
         pool = stack.enter_context(ThreadPoolExecutor(_BUILDERS))
         stack.callback(pool.shutdown, cancel_futures=True)
         places = [store.turn(turn.number).directory for turn in turns]
-        for _ in pool.map(lambda turn, place: _build(made / place.name, turn, now), turns, places):
+        for _ in pool.map(lambda turn, place: _build(temporary / place.name, turn, now), turns, places):
             advance()
         for place in places:
             with store_errors(place, "create"):
-                (made / place.name).rename(place)
+                (temporary / place.name).rename(place)
     sync_path(store.turns)
 
 

@@ -133,12 +133,12 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
     if not _columns(database, "responses"):
         return
     own = "id NOT IN (SELECT id FROM turns)" if _columns(database, "turns") else "1"
-    given = _given(database)
+    attached = _given(database)
     for row in database.execute(
         "SELECT id, prompt, response, datetime_utc, coalesce(conversation_id, id) AS conversation"
         f" FROM responses WHERE {own} ORDER BY conversation, id",
     ):
-        left = given[row["id"]]
+        left = attached[row["id"]]
         messages = []
         if query := clean_text(row["prompt"]):
             messages.append(Message("user", query, read_moment(row["datetime_utc"])))
@@ -150,7 +150,7 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
 
 def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
     """By response: what was given along with its prompt, and the calls of tools."""
-    given: dict[object, Counter[Kind]] = defaultdict(Counter)
+    attached: dict[object, Counter[Kind]] = defaultdict(Counter)
     for table in _GIVEN:
         if "response_id" not in _columns(database, table):
             continue
@@ -159,8 +159,8 @@ def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
             sql = f"SELECT response_id, type FROM {table} LEFT JOIN attachments ON id = attachment_id"
         kind: Kind = "tool message" if table.startswith("tool") else "file"
         for response, type_ in database.execute(sql):
-            given[response]["picture" if str(type_).startswith("image/") else kind] += 1
-    return given
+            attached[response]["picture" if str(type_).startswith("image/") else kind] += 1
+    return attached
 
 
 def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:

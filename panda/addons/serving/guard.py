@@ -109,14 +109,14 @@ class Guard:
             return Refusal(421, "HostError", message, "Host", "ask for localhost or 127.0.0.1")
         if self._token is None or path in OPEN_PATHS:
             return None
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if self._browser and scheme.lower() == b"basic":
-            scheme, given = b"bearer", _password(given.strip())
-        if scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode()):
+            scheme, token = b"bearer", _password(token.strip())
+        if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token.encode()):
             return None
         asked = b'Basic realm="panda: PANDA_TOKEN is the password"' if self._browser else b"Bearer"
         challenge = ((b"www-authenticate", asked),)
-        message = "the token is wrong" if given else "a token is needed"
+        message = "the token is wrong" if token else "a token is needed"
         fix = "send Authorization: Bearer with the server's PANDA_TOKEN"
         return Refusal(401, "UnauthorizedError", message, "Authorization", fix, challenge)
 

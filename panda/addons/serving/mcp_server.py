@@ -110,10 +110,15 @@ class McpServer:
     async def _list_resources(
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        found = await _translated(self._resources.listed)
+        resources = await _translated(self._resources.listed)
         listed = [
-            types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type=one.mime_type)
-            for one in found
+            types.Resource(
+                uri=resource.uri,
+                name=resource.name,
+                description=resource.description,
+                mime_type=resource.mime_type,
+            )
+            for resource in resources
         ]
         return types.ListResourcesResult(resources=listed)
 
@@ -122,9 +127,12 @@ class McpServer:
     ) -> types.ListResourceTemplatesResult:
         listed = [
             types.ResourceTemplate(
-                uri_template=one.uri, name=one.name, description=one.description, mime_type=one.mime_type
+                uri_template=template.uri,
+                name=template.name,
+                description=template.description,
+                mime_type=template.mime_type,
             )
-            for one in self._resources.templates()
+            for template in self._resources.templates()
         ]
         return types.ListResourceTemplatesResult(resource_templates=listed)
 

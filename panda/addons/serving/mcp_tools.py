@@ -111,8 +111,8 @@ class ActionTools:
         now = self.invocation.settings.clock()
         return TurnResult(encode(synthesize(*self.source.load(), asked, now=now)))
 
-    def _search(self, given: Mapping[str, Any], report: Report) -> TurnResult:
-        arguments = _read_arguments(given, _SEARCH_SCHEMA)
+    def _search(self, raw_arguments: Mapping[str, Any], report: Report) -> TurnResult:
+        arguments = _read_arguments(raw_arguments, _SEARCH_SCHEMA)
         own = self.invocation
         settings = self._settings(arguments)
         LogHandler.caller.set(partial(_tell, report))  # of this thread
@@ -121,17 +121,17 @@ class ActionTools:
             about: dict[str, Any] = {name: arguments.get(name) for name in ("query", "session", "since")}
             data = search(settings, index, meaning, limit=POOL, **about)[0]
         results = [
-            {**one, "uri": f"{_TURNS}/{one['turn']}"}
-            for one in data["results"]
-            if one["source_type"] == "turn_summary"
+            {**result, "uri": f"{_TURNS}/{result['turn']}"}
+            for result in data["results"]
+            if result["source_type"] == "turn_summary"
         ]
         return TurnResult({**data, "results": results[: arguments.get("limit", 10)]})
 
     def _of_turn(self, act: Callable[..., TurnResult]) -> Callable[..., TurnResult]:
         """What a client calls to do something that asks models."""
 
-        def run(given: Mapping[str, Any], report: Report) -> TurnResult:
-            arguments = _read_arguments(given, _TURN_SCHEMA)
+        def run(raw_arguments: Mapping[str, Any], report: Report) -> TurnResult:
+            arguments = _read_arguments(raw_arguments, _TURN_SCHEMA)
             if "session" in arguments and arguments.get("continue"):
                 raise UsageError(
                     "session and continue name two sessions", where="continue", fix="leave one out"
@@ -160,10 +160,10 @@ class ActionTools:
 
     def _settings(self, arguments: Mapping[str, Any]) -> Settings:
         """The settings with what the arguments set."""
-        given = {name: arguments[name] for name in ("session", "seed") if name in arguments}
-        if "session" in given:
-            check_id(given["session"], what="session", where="session")
-        return replace(self.invocation.settings, **given)
+        overrides = {name: arguments[name] for name in ("session", "seed") if name in arguments}
+        if "session" in overrides:
+            check_id(overrides["session"], what="session", where="session")
+        return replace(self.invocation.settings, **overrides)
 
 
 def _tell(report: Report, text: str) -> None:

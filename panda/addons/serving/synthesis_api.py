@@ -76,11 +76,11 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
         "security": [],
         "responses": {"200": alive, **open_refusals},
     }
-    shown = {"200": _answer("The document.", {"type": "object"}), "401": refusals["401"]}
+    responses = {"200": _answer("The document.", {"type": "object"}), "401": refusals["401"]}
     document = {
         "summary": "This document.",
         "operationId": "describe",
-        "responses": {**shown, **open_refusals},
+        "responses": {**responses, **open_refusals},
     }
     return {
         "openapi": "3.1.0",
@@ -167,9 +167,11 @@ def _response(refusal: Refusal) -> Response:
 
 async def _refuse_route(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, HTTPException)
-    known = "the paths are /v1/synthesis, /healthz and /openapi.json"
+    paths_hint = "the paths are /v1/synthesis, /healthz and /openapi.json"
     if exc.status_code != 405:
-        return _response(Refusal(exc.status_code, "NotFoundError", "there is no such path", "path", known))
+        return _response(
+            Refusal(exc.status_code, "NotFoundError", "there is no such path", "path", paths_hint)
+        )
     allowed = ", ".join(sorted((exc.headers or {}).get("Allow", "").split(", ")))
     message = f"this path does not know {request.method[:20]}"
     fix = f"use {allowed}"

@@ -29,9 +29,9 @@ Pair = tuple[str, float | None, float | None, float]
 def load_comparison(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of two runs that the address or its fields name. Raises NotFoundError: one is not there."""
     names = run_names(shelf)
-    given = {**query.fields, **query.parameters}
-    before = given.get("before", SAVED)
-    after = given.get("after", names[0] if names else SAVED)
+    parameters = {**query.fields, **query.parameters}
+    before = parameters.get("before", SAVED)
+    after = parameters.get("after", names[0] if names else SAVED)
     for name in {before, after} - {SAVED}:
         find_run(shelf, name)
     page = SimpleNamespace(before=before, after=after, names=names, problem=None)

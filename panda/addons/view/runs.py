@@ -174,10 +174,10 @@ def _queries(path: Path) -> Iterator[tuple[str, str]]:
 
 def run_names(shelf: Shelf) -> list[str]:
     """The directories of runs, newest first by their names; [] without any."""
-    found = []
+    names = []
     with suppress(OSError), os.scandir(shelf.store.runs) as entries:
-        found = [entry.name for entry in entries if entry.is_dir() and is_run_name(entry.name)]
-    return sorted((one for one in found if not shelf.is_selection or one in shelf.runs), reverse=True)
+        names = [entry.name for entry in entries if entry.is_dir() and is_run_name(entry.name)]
+    return sorted((name for name in names if not shelf.is_selection or name in shelf.runs), reverse=True)
 
 
 def is_run_name(name: str) -> bool:
@@ -201,11 +201,11 @@ def turns_address(run: str | None, user: str) -> str:
 def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
     """The turns of a run that its store holds, by user."""
     run = RunReader(layout.runs / name).read()
-    found: dict[str, set[int]] = {}
+    numbers_by_user: dict[str, set[int]] = {}
     for turn in run.ended.values():
         if _is_saved(layout, run, turn):
-            found.setdefault(turn.key[0], set()).add(turn.turn)
-    return {user: sorted(numbers) for user, numbers in sorted(found.items())}
+            numbers_by_user.setdefault(turn.key[0], set()).add(turn.turn)
+    return {user: sorted(numbers) for user, numbers in sorted(numbers_by_user.items())}
 
 
 def _is_saved(layout: Layout, run: RunReader, turn: Ended | PlannedTurn) -> bool:
@@ -231,10 +231,10 @@ def _is_here(layout: Layout, root: str | None) -> bool:
 def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The list of runs. Raises UsageError: its place is no number."""
     names = run_names(shelf)
-    shown = query.part(names, _PAGE_ROWS)
+    part = query.part(names, _PAGE_ROWS)
     return SimpleNamespace(
-        shown=shown,
-        rows=[find_run(shelf, name) for name in shown],
+        shown=part,
+        rows=[find_run(shelf, name) for name in part],
         names=names,
         before=(earlier_run(shelf, names[0]) if names else None) or SAVED,
     )
@@ -246,20 +246,20 @@ def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
     ended = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND)
     left = run.left
     rows: list[Ended | PlannedTurn] = [*ended, *left]
-    shown = query.part(rows, _PAGE_TURNS)
+    part = query.part(rows, _PAGE_TURNS)
     mode = run.plan.mode if run.plan else ""
-    given = encode(run.plan.options) if run.plan else {}
+    options = encode(run.plan.options) if run.plan else {}
     return SimpleNamespace(
         run=run,
         mode=mode,
         state=run.state,
         options={
             key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            for key, value in given.items()
+            for key, value in options.items()
             if value
         },
-        shown=shown,
-        turns=[_turn(shelf, run, turn) for turn in shown],
+        shown=part,
+        turns=[_turn(shelf, run, turn) for turn in part],
         left=len(left),
         command="batch" if mode == "batch" else "replay",
         is_comparable=mode in ("simulate", "rerun") and bool(run.ended),
@@ -293,7 +293,7 @@ def _turn(shelf: Shelf, run: RunReader, turn: Ended | PlannedTurn) -> SimpleName
 def earlier_run(shelf: Shelf, name: str) -> str | None:
     """The newest run of the same kind that began before a run; None without one."""
     kind = _kind(name)
-    return next((one for one in run_names(shelf) if one < name and kind and _kind(one) == kind), None)
+    return next((other for other in run_names(shelf) if other < name and kind and _kind(other) == kind), None)
 
 
 def _kind(name: str) -> str:
@@ -312,8 +312,8 @@ def _own_page(run: RunReader, user: str, turn: int) -> str | None:
 def _changes(diff: str) -> tuple[list[DiffLine], int]:
     """The first lines of a unified difference, and how many are left."""
     lines = diff.split("\n")
-    shown = [line for line in lines[:_DIFF_LINES] if not line.startswith(("--- ", "+++ "))]
-    return [_diff_line(line) for line in shown], max(0, len(lines) - _DIFF_LINES)
+    shown_lines = [line for line in lines[:_DIFF_LINES] if not line.startswith(("--- ", "+++ "))]
+    return [_diff_line(line) for line in shown_lines], max(0, len(lines) - _DIFF_LINES)
 
 
 def _diff_line(line: str) -> DiffLine:

@@ -39,14 +39,14 @@ def session_names(shelf: Shelf, user: str) -> list[str]:
 def _recent(shelf: Shelf, user: str) -> Iterator[tuple[int, str]]:
     """The newest saved turns with their sessions, newest first; each is read once."""
     store = shelf.turns(user)
-    known = shelf.kept(("sessions", user), dict[int, str])
+    sessions_by_turn = shelf.kept(("sessions", user), dict[int, str])
     for number in shelf.numbers(user)[: -_MOST_LOOKED - 1 : -1]:
-        if number not in known:
+        if number not in sessions_by_turn:
             row = read_row(store, number)
             if row is None or row.session is None or row.status not in SAVED_STATUSES:
                 continue
-            known[number] = row.session
-        yield number, known[number]
+            sessions_by_turn[number] = row.session
+        yield number, sessions_by_turn[number]
 
 
 def load_session_list(shelf: Shelf, query: Query) -> SimpleNamespace:
@@ -103,8 +103,8 @@ def _read(shelf: Shelf, user: str, name: str) -> SimpleNamespace:
         try:
             session = fold_turns(store, name, numbers[::-1])
         except (Problem, OSError) as exc:
-            told = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
-            problem = problem or told
+            message = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
+            problem = problem or message
     try:
         closed = closed_at(store, name)
     except (Problem, OSError, KeyError, TypeError):

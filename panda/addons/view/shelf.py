@@ -73,8 +73,8 @@ class Shelf:
         with self._lock:
             if name not in self._readers:
                 self._readers[name] = make()
-            found: _T = self._readers[name]
-            return found
+            reader: _T = self._readers[name]
+            return reader
 
     def users(self) -> list[str]:
         """Everybody whose turns are shown, and the first one even without any."""
@@ -101,8 +101,8 @@ class Shelf:
             return self._selected.get(user, ())
         stamp = turns_stamp(self.store.of(user))
         with self._lock:
-            known, numbers = self._known.get(user, ("", ()))
-            if known != stamp:
+            former_stamp, numbers = self._known.get(user, ("", ()))
+            if former_stamp != stamp:
                 numbers = sorted(self.store.of(user).listed_numbers())
                 self._known[user] = stamp, numbers
             return numbers

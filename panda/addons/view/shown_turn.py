@@ -59,5 +59,5 @@ def _readable_turns(folder: RunFolder, plan: RunPlan | None, user: str, number: 
     if place is not None and planned[place].session is not None:
         session = planned[place].session
         numbers |= {turn.turn for turn in planned[:place] if turn.session == session}
-    kept = {one: folder.kept_turn(user, one) for one in numbers}
-    return {one: directory for one, directory in kept.items() if directory.is_dir()}
+    directories = {turn: folder.kept_turn(user, turn) for turn in numbers}
+    return {turn: directory for turn, directory in directories.items() if directory.is_dir()}

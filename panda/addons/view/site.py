@@ -214,14 +214,14 @@ class Site:
         def link(path: str, fragment: str = "", **fields: object) -> str | None:
             return self.links.link(here, path, fields, fragment)
 
-        shown = [(name, path.format(user=user or self.shelf.store.user)) for name, path in NAVIGATION]
+        navigation = [(name, path.format(user=user or self.shelf.store.user)) for name, path in NAVIGATION]
         return self._environment.get_template(f"{template}.html.j2").render(
             link=link,
             asset=lambda name: self.links.asset(here, name),
             is_static=self.links.is_static,
             policy=POLICY,
             here=here,
-            navigation=shown,
+            navigation=navigation,
             root=str(self.shelf.store.root),
             version=__version__,
             now=self.shelf.store.clock(),

@@ -46,6 +46,6 @@ class StepNodes:
 
 def _items(step: Step) -> tuple[Line, ...]:
     claims: list[tuple[str, float | None]] = [(claim.text, claim.confidence) for claim in step.claims]
-    known = {text for text, _ in claims}
-    lines = [(line, None) for line in step.text.splitlines() if line.strip() and line not in known]
+    claim_texts = {text for text, _ in claims}
+    lines = [(line, None) for line in step.text.splitlines() if line.strip() and line not in claim_texts]
     return tuple(Line(text, "default", sure or 0.0, None) for text, sure in [*claims, *lines])

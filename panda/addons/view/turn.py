@@ -158,15 +158,15 @@ def _shown_answer(answer: str, statements: Sequence[Statement], *, is_refused: b
     """An answer; one that only tells of a refusal leads to the draft and to what was found in it."""
     if not is_refused:
         return render_markdown(answer, statements)
-    shown = str(render_markdown(answer))
+    html = str(render_markdown(answer))
     for section, place in (("§5", "draft"), ("§6", "validation")):
-        shown = shown.replace(section, f'<a href="#{place}">{section}</a>')
-    return Markup(shown)
+        html = html.replace(section, f'<a href="#{place}">{section}</a>')
+    return Markup(html)
 
 
 def _evidence(
     shelf: Shelf,
-    shown: ShownTurn,
+    shown_turn: ShownTurn,
     reader: TurnReader,
     *,
     at: datetime | None,
@@ -180,14 +180,14 @@ def _evidence(
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
     snapshot = reader.record(Snapshot)
-    bound = shown.bound(Bound(number, moment, snapshot))
-    past = PastReader(shown.store, bound, among=frozenset(among))
+    bound = shown_turn.bound(Bound(number, moment, snapshot))
+    past = PastReader(shown_turn.store, bound, among=frozenset(among))
     return find_evidence(
         statements,
         nodes,
         StepNodes(reader, past).load,
         moment,
-        past=PastNotes(shown.store.knowledge, snapshot, gathered, moment),
+        past=PastNotes(shown_turn.store.knowledge, snapshot, gathered, moment),
         issues=issues,
     )
 

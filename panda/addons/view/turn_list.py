@@ -158,9 +158,9 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
     hits, report = search_index(
         shelf.index(user), user, words, now=shelf.store.clock(), limit=PAGE_ROWS * 4, bounds=bounds
     )
-    shown = set(shelf.numbers(user))
-    found = [hit.ranked.entry.number for hit in hits]
-    return [number for number in found if number is not None and number in shown], bool(report.behind)
+    listed = set(shelf.numbers(user))
+    numbers = [hit.ranked.entry.number for hit in hits]
+    return [number for number in numbers if number is not None and number in listed], bool(report.behind)
 
 
 def _beginning(store: UserStore, number: int) -> str:

@@ -116,10 +116,10 @@ def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> d
     from panda.addons.view.runs import turns_of_run
     from panda.runs.select import TurnFilter, select_turns
 
-    found = defaultdict(set)
+    numbers_by_user = defaultdict(set)
     for run in runs:
         for owner, numbers in turns_of_run(layout, run).items():
-            found[owner].update(numbers)
+            numbers_by_user[owner].update(numbers)
     selection = [word for word in words if not _is_run(layout, word)]
     places = (
         select_turns(selection, TurnFilter(), layout=lambda: layout, user=layout.user) if selection else ()
@@ -128,5 +128,5 @@ def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> d
         if place.layout.root.resolve() != layout.root.resolve():
             fix = "name that store with --root"
             raise UsageError("this turn is in another store", where=str(place.directory), fix=fix)
-        found[place.user].add(place.number)
-    return {name: sorted(numbers) for name, numbers in sorted(found.items())}
+        numbers_by_user[place.user].add(place.number)
+    return {name: sorted(numbers) for name, numbers in sorted(numbers_by_user.items())}
