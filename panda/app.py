@@ -112,8 +112,8 @@ class App:
         self._moment = Moment(store)  # of the turn that runs
         self._then = store.at(self._now)  # as the turn that runs sees it
         encoder = self.meaning = None
-        if (given := layers.encoder()) is not None:
-            encoder = KeptEncoder(given, VectorStore(of_all, is_written=store.apart is None))
+        if (own_encoder := layers.encoder()) is not None:
+            encoder = KeptEncoder(own_encoder, VectorStore(of_all, is_written=store.apart is None))
             self.meaning = Meaning(encoder, self.index, of_all, store.clock, self._past)
         self.executor = executor = RecipeExecutor(
             self.book, layers, encoder, clock=store.clock, log=self._log, limits=limits
@@ -379,13 +379,13 @@ class App:
             user, lambda view: (view.turns, view.note_digests()), as_of=self._moment.index
         )
         apart = self.store.apart
-        kept = bound.snapshot if bound and apart and apart.knowledge else None
+        bound_snapshot = bound.snapshot if bound and apart and apart.knowledge else None
         return Snapshot(
-            turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
+            turns=in_ranges(saved, [turn.turn for turn in session.turns] if session else []),
             memory=memory.log.mark if memory else None,
             files=memory.digests if memory else {},
-            notes=kept.notes if kept else len(digests),
-            knowledge=kept.knowledge if kept else digest_parts(digests),
+            notes=bound_snapshot.notes if bound_snapshot else len(digests),
+            knowledge=bound_snapshot.knowledge if bound_snapshot else digest_parts(digests),
         )
 
     def _taken_up(
@@ -423,14 +423,14 @@ class App:
         its number, and that of the turn that may have asked.
         """
         self.index.close()
-        things = [kept.thing for kept in listed_things(reading, self._reader)]
+        things = [listed.thing for listed in listed_things(reading, self._reader)]
         resume = f"panda turn --resume {turns[0]} --user {self.store.user}"
         forgetting = Forgetting(self.store, [self.settings.cache_dir], again=resume)
         forgetting.forget_in_turn(things, reading.not_stored, turns, session)
 
     def _left_by_forgetting(self, reading: Reading) -> list[str]:
         """Where the texts of what a turn forgets stay, each with the reason."""
-        things = [kept.thing for kept in listed_things(reading, self._reader)]
+        things = [listed.thing for listed in listed_things(reading, self._reader)]
         places = Forgetting(self.store, []).places_of_things(things) if things else []
         return [f"{self.store.name_of(place.path)}: {place.left}" for place in places if place.left]
 

@@ -27,11 +27,11 @@ class Location(str):
         key = f"{outer}.{key}" if outer and key else key or outer
         path = str(getattr(path, "path", path))
         place = f"{path}:{line}" if line else path
-        made = super().__new__(cls, f"{place} ({key})" if key else place)
-        made.path = path
-        made.line = line
-        made.key = key
-        return made
+        location = super().__new__(cls, f"{place} ({key})" if key else place)
+        location.path = path
+        location.line = line
+        location.key = key
+        return location
 
     path: str
     line: int | None  # from 1

@@ -92,8 +92,8 @@ def find_forms(texts: Iterable[str]) -> re.Pattern[str]:
     forms: dict[str, None] = {}
     for text in sorted(set(texts), key=len, reverse=True):
         for form in (unicodedata.normalize(how, text) for how in ("NFC", "NFD", "NFKC")):
-            made = _BLANK.join("".join(map(_escaped, word)) for word in form.split())
-            forms[made if len(text) >= WORD_CHARS else rf"(?:(?<!\w)|(?<=\\[nrt])){made}(?!\w)"] = None
+            pattern = _BLANK.join("".join(map(_escaped, word)) for word in form.split())
+            forms[pattern if len(text) >= WORD_CHARS else rf"(?:(?<!\w)|(?<=\\[nrt])){pattern}(?!\w)"] = None
     return re.compile("|".join(forms) or r"(?!)", re.IGNORECASE)
 
 
@@ -105,7 +105,7 @@ def _escaped(char: str) -> str:
         octets, units = (case.encode(code, "surrogatepass") for code in ("utf-8", "utf-16-be"))
         forms.append("".join(rf"%(?:25)*{octet:02x}" for octet in octets))
         forms.append("".join(rf"\\+u{unit}" for unit in re.findall("....", units.hex())))
-        forms.append("".join(rf"&#(?:0*{ord(one)}|x0*{ord(one):x});" for one in case))
+        forms.append("".join(rf"&#(?:0*{ord(letter)}|x0*{ord(letter):x});" for letter in case))
         if (
             written := html.escape(case)
         ).lower() != char.lower():  # two equal ways would be tried in all mixes
@@ -180,12 +180,12 @@ class _Eraser:
         self._spares = False
         self._is_of_documents = name == names.DOCUMENTS_JSON
         if path.suffix == ".jsonl":
-            made = "\n".join(self._json(line, name) for line in text.split("\n"))
+            cleaned = "\n".join(self._json(line, name) for line in text.split("\n"))
         elif path.suffix == ".json":
-            made = self._json(text, f"{path.parent.name}/{name}")
+            cleaned = self._json(text, f"{path.parent.name}/{name}")
         else:
-            made = self._context(text) if name == names.CONTEXT_MD else self.text(text)
-        return made.encode("utf-8", "surrogateescape")
+            cleaned = self._context(text) if name == names.CONTEXT_MD else self.text(text)
+        return cleaned.encode("utf-8", "surrogateescape")
 
     def text(self, text: str) -> str:
         return self._pattern.sub(lambda _: self.mark, text)
@@ -206,10 +206,12 @@ class _Eraser:
             parts = [] if self._scrubs and key in _ENTITIES else value
             return [self.value(part, key, free=free) for part in parts]
         elif isinstance(value, dict):
-            made = {name: self.value(part, name, free=free or name in _FREE) for name, part in value.items()}
-            if value.get("type") in ("number", "datetime", "ref") and made.get("v") != value.get("v"):
-                made["type"] = "string"
-            return {self.text(name): part for name, part in made.items()} if free else made
+            members = {
+                name: self.value(part, name, free=free or name in _FREE) for name, part in value.items()
+            }
+            if value.get("type") in ("number", "datetime", "ref") and members.get("v") != value.get("v"):
+                members["type"] = "string"
+            return {self.text(name): part for name, part in members.items()} if free else members
         elif isinstance(value, int | float) and (free or key in ("v", "value")):
             is_told = any(self._pattern.fullmatch(text) for text in (str(value), f"{value:g}"))
             return self.text(str(value)) if is_told else value
@@ -221,15 +223,15 @@ class _Eraser:
         except FileFormatError:
             return self.text(text)
         if self._scrubs and name == names.CALLS_JSONL and value.get("kind") != "forgotten":
-            kept = {key: value[key] for key in ("n", "recipe", "usage", "seconds") if key in value}
-            return _line(kept | {"kind": "forgotten", "forgotten_at": self.at})
+            rest = {key: value[key] for key in ("n", "recipe", "usage", "seconds") if key in value}
+            return _line(rest | {"kind": "forgotten", "forgotten_at": self.at})
         for self._spares in (False, True):  # at the second time what is nothing but the text stays
-            made = self.value(value)
-            if made == value:
+            cleaned = self.value(value)
+            if cleaned == value:
                 return text
-            if _fits(name, made) or not _fits(name, value):
+            if _fits(name, cleaned) or not _fits(name, value):
                 end = text[len(text.rstrip("\n")) :]
-                return files.render_json(made) if "\n  " in text else _line(made) + end
+                return files.render_json(cleaned) if "\n  " in text else _line(cleaned) + end
         return text
 
     def _context(self, text: str) -> str:
@@ -247,11 +249,11 @@ class _Eraser:
                     parts = re.split(
                         r"(?m)^(### .*)$" if section.number == Phase.CONTEXT_GATHERER else r"(?!)", block.text
                     )
-                    kept = (part if n % 2 else self.text(part) for n, part in enumerate(parts))
-                    blocks.append(Text("".join(kept)))
+                    pieces = (part if n % 2 else self.text(part) for n, part in enumerate(parts))
+                    blocks.append(Text("".join(pieces)))
             sections.append(replace(section, blocks=tuple(blocks)))
-        made = replace(document, sections=tuple(sections))
-        return text if made == document else render_context(made)
+        cleaned = replace(document, sections=tuple(sections))
+        return text if cleaned == document else render_context(cleaned)
 
 
 class Forgetting:
@@ -288,14 +290,14 @@ class Forgetting:
             return sorted(path / "lock" for path in there)
 
         with ExitStack() as stack:
-            known = sessions()
+            session_locks = sessions()
             runs = sorted(self._store.runs.glob("*/lock"))
             wait = self._store.wait_seconds
-            for path in (*known, *(store.memory_lock for store in stores), *runs):
+            for path in (*session_locks, *(store.memory_lock for store in stores), *runs):
                 stack.enter_context(files.held_lock(path, holder=holder, wait_seconds=wait))
             for store in stores:
                 stack.enter_context(store.numbering(holder))
-            if sessions() != known:
+            if sessions() != session_locks:
                 raise LockHeldError("a session has just begun", where=str(self._store.root), fix="try again")
             yield
 
@@ -311,7 +313,10 @@ class Forgetting:
         that says more only the clause about it goes, unless the sentence itself is named. None: nothing was.
         """
         assertions = self._assertions()
-        named = next((one.subject for one in assertions if one.subject[1:] == (entity, relation)), None)
+        named = next(
+            (assertion.subject for assertion in assertions if assertion.subject[1:] == (entity, relation)),
+            None,
+        )
         if named is None:
             return None
         things = [thing for thing in find_told_things(assertions) if named in thing.subjects]
@@ -348,11 +353,13 @@ class Forgetting:
     def of_turn(self, number: int) -> Wanted:
         """A whole turn: what was told everywhere, what was asked and answered from its session."""
         turn = self._store.turn(number)
-        known = self._assertions()
+        assertions = self._assertions()
         about = _load(turn / METADATA_JSON)
         later = [n for n in saved_turns(self._store).get(str(about.get("session_id")), ()) if n >= number]
-        wanted = self._of([one for one in known if one.source_turn == number])
-        told = [text for raw in self._staged(number) if len(text := str(raw.get("text"))) >= SHORT_CHARS]
+        wanted = self._of([assertion for assertion in assertions if assertion.source_turn == number])
+        staged_texts = [
+            text for raw in self._staged(number) if len(text := str(raw.get("text"))) >= SHORT_CHARS
+        ]
         summary = _load(turn / names.SUMMARY_JSON).get("turn_summary") or ""
         near = [about.get("query", ""), _text(_read(turn / names.RESPONSE_MD)).strip(), summary]
         near = [*wanted.near, *(text for text in near if text and not FORGOTTEN.search(text))]
@@ -362,7 +369,7 @@ class Forgetting:
         near += [line for line in lines if line not in unique]
         return replace(
             wanted,
-            texts=(*wanted.texts, *told, *unique),
+            texts=(*wanted.texts, *staged_texts, *unique),
             near=tuple(near),
             turns=wanted.turns | {*later},
             turn=number,
@@ -426,9 +433,11 @@ class Forgetting:
             texts=tuple(text for text in texts if len(text) >= SHORT_CHARS),
             users=(self._store.user,),
             near=tuple(dict.fromkeys([*(text for text in texts if len(text) < SHORT_CHARS), *parts, *codes])),
-            turns=frozenset(one.source_turn for one in facts if one.source_turn is not None),
-            facts=frozenset(one.id for one in facts),
-            nodes=tuple({f"{kind}:{one.subject.key(user)}" for one in facts for kind in ("memory", "fact")}),
+            turns=frozenset(fact.source_turn for fact in facts if fact.source_turn is not None),
+            facts=frozenset(fact.id for fact in facts),
+            nodes=tuple(
+                {f"{kind}:{fact.subject.key(user)}" for fact in facts for kind in ("memory", "fact")}
+            ),
         )
 
     def _staged(self, number: int) -> list[dict[str, Any]]:
@@ -457,9 +466,9 @@ class Forgetting:
         if not_stored:
             own = tuple(text for text in not_stored if not FORGOTTEN.search(text))
             wanted.append(Wanted((), (self._store.user,), near=own, turns=frozenset(turns[:1])))
-        for one in wanted:
-            with self.locked(one.users, but=session):
-                self.run(one)
+        for target in wanted:
+            with self.locked(target.users, but=session):
+                self.run(target)
 
     def seal_turns(self, numbers: Iterable[int]) -> list[int]:
         """
@@ -505,7 +514,11 @@ class _Walk:
         self._again = again
         saved = store.turn(wanted.turn or 0).directory
         turns = [saved, *store.runs.glob(f"*/turns/{store.user}/{saved.name}")] if wanted.turn else []
-        self._emptied = [one for one in turns if _load(one / METADATA_JSON).get("run") not in one.parts]
+        self._emptied = [
+            directory
+            for directory in turns
+            if _load(directory / METADATA_JSON).get("run") not in directory.parts
+        ]
         self._turns = {*self._emptied}  # these lose something
         self._pages = {wanted.visit} if wanted.visit else set[Path]()  # directories that go
         self._visit_ids = {visit_id for turn in self._emptied for visit_id in visit_ids(turn)}
@@ -552,7 +565,7 @@ class _Walk:
                     yield place  # whoever reads it is told
                 else:
                     seen.add(real)
-                    paths = (place / one for one in sorted(there) if not one.endswith("lock"))
+                    paths = (place / name for name in sorted(there) if not name.endswith("lock"))
                     yield from (path for path in paths if path.is_file() and not files.is_temporary(path))
 
     def _is_of_recipes(self, directory: Path) -> bool:
@@ -579,22 +592,24 @@ class _Walk:
         state.refresh()
         for number, line in enumerate(_text(_read(log)).split("\n")):
             raw = _object(line)
-            made = self._eraser.value(raw)
+            changed = self._eraser.value(raw)
             if raw.get("id") in self._wanted.rests:
-                made["value"] = {**raw["value"], "v": self._wanted.rests[raw["id"]]}
+                changed["value"] = {**raw["value"], "v": self._wanted.rests[raw["id"]]}
             if raw.get("id") in self._wanted.facts and not _is_mark(raw["value"]):
-                made["value"] = {"type": "string", "v": self._eraser.mark}
-            if made != raw:
+                changed["value"] = {"type": "string", "v": self._eraser.mark}
+            if changed != raw:
                 self._first.setdefault(store.user, number)
-                if _is_mark(made["value"]):
-                    made["confidence"] = 0.0  # with nothing left to say it retracts
-                now[raw["id"]] = said = decode(Assertion, made, where=str(log))
+                if _is_mark(changed["value"]):
+                    changed["confidence"] = 0.0  # with nothing left to say it retracts
+                now[raw["id"]] = assertion = decode(Assertion, changed, where=str(log))
                 if _DIGESTS.fullmatch(raw["id"]):
-                    self._ids[raw["id"]] = id_of(said)
-            lines.append(line if made == raw else _line(made))
+                    self._ids[raw["id"]] = id_of(assertion)
+            lines.append(line if changed == raw else _line(changed))
         self._memory |= {log: "\n".join(lines).encode("utf-8", "surrogateescape")} if log.is_file() else {}
         winners: dict[Subject, Assertion | None] = {}
-        for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.id in now):
+        for subject in dict.fromkeys(
+            assertion.subject for assertion in state.log.assertions if assertion.id in now
+        ):
             winner = state.standing(subject, store.clock()).winner
             if winner is not None and (after := now.get(winner.id)) is not None:
                 winners[subject] = after if after.confidence else None
@@ -614,11 +629,11 @@ class _Walk:
                 yield from self._of_turn(directory, [*paths])
         for path in sorted(others, key=lambda path: path.name != names.RUN_JSON):  # by the queries beside it
             if (data := self._look(path)) is not None:
-                made = self._renamed(self._memory.get(path) or self._other(path, data))
+                content = self._renamed(self._memory.get(path) or self._other(path, data))
                 if path in self._memory:
-                    self._tell(path, data, made, int(made != data))
-                if made != data:
-                    yield path, made
+                    self._tell(path, data, content, int(content != data))
+                if content != data:
+                    yield path, content
 
     def _of_turn(self, directory: Path, paths: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
         """The files of a turn that change; its metadata first: after a kill the mark says that it is held."""
@@ -631,7 +646,7 @@ class _Walk:
         data = {path: content for path in paths if (content := self._look(path)) is not None}
         about = _object(data.get(metadata, b""))
         is_held = about.get("forgotten_at") == eraser.at
-        made = dict(data)
+        contents = dict(data)
         is_held |= wanted.visit is not None and directory in wanted.visit.parents
         documents = [node for node in wanted.nodes if kind_of(node) is NodeKind.DOCUMENT]
         is_held |= any(_names(path, documents) for path in paths if path.name in _QUOTING)  # they go
@@ -640,7 +655,7 @@ class _Walk:
         if is_held:
             self._turns.add(directory)
             for path in data:
-                made[path] = eraser.clean(path, data[path], scrubs=True)
+                contents[path] = eraser.clean(path, data[path], scrubs=True)
             for path in (path for path in data if path.name == names.MANIFEST_JSON):
                 page = _object(data[path])
                 if any(eraser.count(str(page.get(key, "")).encode()) for key in ("url", "final_url")):
@@ -648,22 +663,24 @@ class _Walk:
                     if visit_id := page.get("visit_id"):
                         self._visit_ids.add(str(visit_id))
         for path in data:
-            value = _object(made[path]) if path.name == names.SNAPSHOT_JSON and user in self._first else {}
-            known = (value.get("memory") or {}).get("assertions", sys.maxsize)
-            if any((value.get("files") or {}).values()) and known > self._first[str(user)]:
+            value = (
+                _object(contents[path]) if path.name == names.SNAPSHOT_JSON and user in self._first else {}
+            )
+            assertion_count = (value.get("memory") or {}).get("assertions", sys.maxsize)
+            if any((value.get("files") or {}).values()) and assertion_count > self._first[str(user)]:
                 value |= {"files": dict.fromkeys(value["files"]), "forgotten_at": eraser.at}
-                made[path] = files.render_json(value).encode()
-            unnamed = _without_visits(path, made[path], self._visit_ids, mark=eraser.mark)
-            made[path] = self._renamed(unnamed)
-            self._tell(path, data[path], made[path], int(made[path] != data[path]))
-        changed = {path: content for path, content in made.items() if content != data[path]}
+                contents[path] = files.render_json(value).encode()
+            unnamed = _without_visits(path, contents[path], self._visit_ids, mark=eraser.mark)
+            contents[path] = self._renamed(unnamed)
+            self._tell(path, data[path], contents[path], int(contents[path] != data[path]))
+        changed = {path: content for path, content in contents.items() if content != data[path]}
         if about and (changed or is_held):
-            now = _object(made[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})
+            now = _object(contents[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})
             if (seal := self._new_seal(directory, now, changed)) is not None:
                 now[SEAL] = seal
             changed[metadata] = files.render_json(now).encode()
         analysis = directory / names.QUERY_ANALYSIS_JSON  # last: it says what is not to be stored
-        yield from sorted(changed.items(), key=lambda one: (one[0] != metadata, one[0] == analysis))
+        yield from sorted(changed.items(), key=lambda entry: (entry[0] != metadata, entry[0] == analysis))
 
     def _new_seal(
         self, directory: Path, metadata: Mapping[str, Any], changed: Mapping[Path, bytes]
@@ -693,10 +710,10 @@ class _Walk:
     def _other(self, path: Path, data: bytes) -> bytes:
         """A file of no turn; what a run says of a turn that held it is not judged any more."""
         eraser = self._eraser
-        made = []
+        parts = []
         eraser.begin(is_own=False)
         users = (None, *self._wanted.users)
-        turns = {self._owner(one / "-")[:2] for one in self._turns}
+        turns = {self._owner(directory / "-")[:2] for directory in self._turns}
         for before in data.split(b"\n") if path.suffix == ".jsonl" else [data]:
             part = before
             value = _object(before)
@@ -715,14 +732,14 @@ class _Walk:
                 if path.parent.name == "interventions" and _DIGESTS.fullmatch(path.stem):
                     about = map(_object(part).get, ("created_at", "user_id", "turn", "phase", "message"))
                     self._ids[path.stem] = intervention_id(*about)  # type: ignore[arg-type]  # as they stand
-            made.append(part)
+            parts.append(part)
             if is_ours:
                 self._tell(path, before, part)
         if path.name == names.RUN_JSON and eraser.count(_read(path.with_name(names.QUERIES_JSONL))):
-            value = _object(made[0])
-            value["turns"] = [{**one, "digest": None} for one in value.get("turns") or ()]
-            made = [files.render_json(value).encode()]
-        return b"\n".join(made)
+            value = _object(parts[0])
+            value["turns"] = [{**turn, "digest": None} for turn in value.get("turns") or ()]
+            parts = [files.render_json(value).encode()]
+        return b"\n".join(parts)
 
     def _look(self, path: Path) -> bytes | None:
         """What a file holds; None, and told, of notes that hold a text, and where it cannot be had."""
@@ -750,20 +767,20 @@ class _Walk:
         is_own = len(parts) == 2 and not _OF_USER.fullmatch(parts[0])
         return top == "users" and (parts[0] == "knowledge" or is_own)
 
-    def _tell(self, path: Path, data: bytes, made: bytes, least: int = 0) -> None:
+    def _tell(self, path: Path, data: bytes, after: bytes, least: int = 0) -> None:
         """Note how often a file holds a text, and whether it still does where it was to go."""
         self._counts[path] += max(least, self._eraser.count(data))
-        if left := self._eraser.count(made):
+        if left := self._eraser.count(after):
             why = "it is part of a name, or a word of panda's own: these are never removed"
             self._left[path] = Place(path, left, why)
 
     def run(self) -> None:
         store = self._store
         write_cut_short(store.root, self._eraser.at, self._again)
-        for path, made in self._changes():
+        for path, content in self._changes():
             if path not in self._memory:
                 renamed = path.with_stem(self._ids.get(path.stem, path.stem))
-                _replace(renamed, made)
+                _replace(renamed, content)
                 if renamed != path:
                     _delete(path)
         self._eraser.begin(is_own=True)

@@ -62,9 +62,13 @@ class Pipeline:
                 break
             phase = self._phases[Phase(metadata.next.phase)]
             with self.guard(turn, phase.number, seconds), self._telling(turn, phase):
-                kept = tuple(one for one in turn.context.sections if one.number < phase.number)
-                if kept != turn.context.sections:  # an earlier run of this phase or of later ones left some
-                    turn.write_context(replace(turn.context, sections=kept))
+                sections = tuple(
+                    section for section in turn.context.sections if section.number < phase.number
+                )
+                if (
+                    sections != turn.context.sections
+                ):  # an earlier run of this phase or of later ones left some
+                    turn.write_context(replace(turn.context, sections=sections))
                 started = time.monotonic()
                 try:
                     outcome = phase.run(turn)

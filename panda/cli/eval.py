@@ -65,7 +65,7 @@ def eval_recipes(
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
     table = Table(COLUMNS, [kind.row for kind in report])
     if wrong:
-        rows = [(answer.case.name, answer.case.query, answer.label, answer.said) for answer in misses]
+        rows = [(answer.case.name, answer.case.query, answer.label, answer.answer) for answer in misses]
         table = Table(WRONG_COLUMNS, rows)
     below = [kind for kind in report if least is not None and kind.accuracy < least]
     if not below:

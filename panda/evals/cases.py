@@ -45,8 +45,8 @@ class Kind:
 
     def answer(self, reply: Reply[Any]) -> object:
         """Return what a reply says; of a list the first."""
-        said = self.read(reply) if self.read else reply.values.get(self.name)
-        return said[0] if isinstance(said, list | tuple) and said else said
+        value = self.read(reply) if self.read else reply.values.get(self.name)
+        return value[0] if isinstance(value, list | tuple) and value else value
 
 
 def _mood(reply: Reply[Any]) -> object:
@@ -217,14 +217,14 @@ def _check(case: Case, book: RecipeBook | None) -> None:
     if isinstance(label, str) == (kind.answers == "list"):
         wanted = "a list of texts" if isinstance(label, str) else "a text"
         raise FileFormatError(f"label must be {wanted}", key="label", fix=f"give {wanted}")
-    known: Sequence[str] = [*kind.labels]
-    if kind.step and kind.read is None and not known and book is not None:
+    allowed: Sequence[str] = [*kind.labels]
+    if kind.step and kind.read is None and not allowed and book is not None:
         recipe = book.load_recipe(kind.recipe_key(book))
         properties = recipe.output_schema.get("properties", {})
         if kind.name not in properties:
             fix = nearest(kind.name, properties)
             raise FileFormatError(f"{recipe.key} has no property {kind.name!r}", key="choice", fix=fix)
-        known = [*map(str, recipe.enum_of(kind.name))]
-        known = known or [option.id for option in case.options] or recipe.tools_available
-    if known and label not in known:
-        raise FileFormatError(f"label is {label!r:.60}", key="label", fix=nearest(str(label), known))
+        allowed = [*map(str, recipe.enum_of(kind.name))]
+        allowed = allowed or [option.id for option in case.options] or recipe.tools_available
+    if allowed and label not in allowed:
+        raise FileFormatError(f"label is {label!r:.60}", key="label", fix=nearest(str(label), allowed))

@@ -50,7 +50,7 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
     return None
 
 
-def same_phrases(query: str, label: Sequence[str], said: Sequence[str]) -> bool:
+def same_phrases(query: str, label: Sequence[str], phrases: Sequence[str]) -> bool:
     """Whether each labelled phrase overlaps one that was found, and none of these is left over."""
     plain = " ".join(query.lower().split())
 
@@ -58,7 +58,7 @@ def same_phrases(query: str, label: Sequence[str], said: Sequence[str]) -> bool:
         part = " ".join(phrase.lower().split()).strip(" .,")
         return {plain.find(part) + n for n in range(len(part)) if part in plain}
 
-    sides = [*map(place, label)], [*map(place, said)]
+    sides = [*map(place, label)], [*map(place, phrases)]
     return all(
         any(map(part.intersection, others)) for parts, others in (sides, sides[::-1]) for part in parts
     )
@@ -70,7 +70,7 @@ class Answered:
     recipe: str  # recipe that was asked, or what judged
     served_by: str  # what replied
     seconds: float  # wall clock of the reply
-    said: str  # the answer, in the terms of the label
+    answer: str  # the answer, in the terms of the label
     listed: Sequence[str] = ()  # what is in a judged list
 
     @property
@@ -81,14 +81,14 @@ class Answered:
     def is_right(self) -> bool:
         if self.case.kind == "constraint":
             return same_phrases(self.case.query, tuple(self.case.label), self.listed)
-        return self.said == self.label
+        return self.answer == self.label
 
     def as_json(self) -> dict[str, object]:
         return {
             "kind": self.case.name,
             "query": self.case.query,
             "label": self.label,
-            "said": self.said,
+            "said": self.answer,
             "right": self.is_right,
         }
 
@@ -118,9 +118,9 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     if (judged := judge(case, executor)) is not None:
         listed = () if isinstance(judged, str) else judged
         return Answered(case, key, server, time.monotonic() - started, render_label(judged), listed)
-    said = str(kind.answer(_ask(executor, case)))
-    said = next((label for label, value in kind.labels.items() if value == said), said)
-    return Answered(case, key, server, time.monotonic() - started, said)
+    answer = str(kind.answer(_ask(executor, case)))
+    answer = next((label for label, value in kind.labels.items() if value == answer), answer)
+    return Answered(case, key, server, time.monotonic() - started, answer)
 
 
 def render_label(label: str | Iterable[str]) -> str:
@@ -162,8 +162,8 @@ def build_report(answers: Sequence[Answered]) -> list[KindReport]:
 def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
     count = len(answers)
     right = sum(answer.is_right for answer in answers)
-    pairs = Counter(sorted((answer.label, answer.said) for answer in answers))
-    confusion = {label: {said: n for (of, said), n in pairs.items() if of == label} for label, _ in pairs}
+    pairs = Counter(sorted((answer.label, answer.answer) for answer in answers))
+    confusion = {label: {answer: n for (of, answer), n in pairs.items() if of == label} for label, _ in pairs}
     return KindReport(
         kind=kind,
         recipe=answers[0].recipe,
@@ -173,7 +173,7 @@ def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
         right=right,
         accuracy=right / count,
         interval=find_interval(right, count),
-        commonest_share=max(sum(said.values()) for said in confusion.values()) / count,
+        commonest_share=max(sum(answers_by_text.values()) for answers_by_text in confusion.values()) / count,
         confusion={} if answers[0].case.of.answers == "list" else confusion,
         milliseconds=1000 * sum(answer.seconds for answer in answers) / count,
     )

@@ -158,25 +158,27 @@ class _Walk:
         by = f"{control.kind}: {control.label}" if self.steps else "start"
         self.steps.append({"by": by, "url": url, "title": title, "visit_id": look.visit.manifest.visit_id})
         controls = read_page_controls(look.page, parse_url(url))
-        self._keep(look, {one.label for one in controls}, quoted=bool(well))
+        self._keep(look, {other.label for other in controls}, quoted=bool(well))
         if look.in_browser and self.browser is not None and self.context.sees:
             pictures = (parse_picture(self.browser.picture(look.page)),)
-            said = ask(SCREEN_READING, variables={"goal": self.goal}, pictures=pictures)
-            self.screen = said.text
-        self.waiting = {key: one for key, one in self.waiting.items() if one.url}  # buttons go with a page
-        for one in controls:
-            key = f"{one.url} {one.field}" if one.url else f"{url} {one.label}"
+            reading = ask(SCREEN_READING, variables={"goal": self.goal}, pictures=pictures)
+            self.screen = reading.text
+        self.waiting = {
+            key: other for key, other in self.waiting.items() if other.url
+        }  # buttons go with a page
+        for other in controls:
+            key = f"{other.url} {other.field}" if other.url else f"{url} {other.label}"
             try:
-                self.check(parse_url(one.url or url))
+                self.check(parse_url(other.url or url))
             except WebError:
-                self.outside[site_of(one.url)] = None
+                self.outside[site_of(other.url)] = None
                 continue
-            if key not in self.used and one.url not in self.read and (one.url or look.in_browser):
-                self.waiting.setdefault(key, one)
+            if key not in self.used and other.url not in self.read and (other.url or look.in_browser):
+                self.waiting.setdefault(key, other)
 
     def _look(self, page: Page, *, in_browser: bool = False) -> tuple[Option, _Look]:
-        known = self.context.reader.visits([page.url]).get(page.url)
-        visit, directory = make_visit(page, known, self.context)
+        earlier_visit = self.context.reader.visits([page.url]).get(page.url)
+        visit, directory = make_visit(page, earlier_visit, self.context)
         quality = visit.manifest.extraction_quality or 0.0
         option = Option("p1", f"{quality:.2f} {visit.title}", (), quality)
         return option, _Look(page, visit, directory, in_browser)
@@ -227,8 +229,8 @@ class _Walk:
         return self.waiting.pop(key), one_line(reply.text or "") or words
 
     def _page_doc(self) -> str:
-        told = self.steps[-1]
-        parts = [f"# {one_line(told['title'])}", told["url"], "## Found so far"]
+        last_step = self.steps[-1]
+        parts = [f"# {one_line(last_step['title'])}", last_step["url"], "## Found so far"]
         parts += [f"- {one_line(claim.text)}" for claim in self.claims]
         parts += ["## Pages so far", *(f"- {step['url']} ({one_line(step['by'])})" for step in self.steps)]
         return "\n".join([*parts, *(f"- not read: {one_line(line)}" for line in self.failed)])

@@ -160,14 +160,14 @@ def _read(
     failed: list[str] = []
     away: list[str] = []
     for source in (source for source in sources if source.chosen):
-        known = None
+        earlier_visit = None
         try:
             url = str(parse_url(source.url))
-            known = context.reader.visits([url]).get(url)
-            visit, _ = refresh_visit(url, known, context, anew=anew)
+            earlier_visit = context.reader.visits([url]).get(url)
+            visit, _ = refresh_visit(url, earlier_visit, context, anew=anew)
         except WebError as exc:
             failed.append(f"{source.url}: {exc.message}")
-            away += [known.manifest.visit_id] if known else []
+            away += [earlier_visit.manifest.visit_id] if earlier_visit else []
             continue
         visit_id = visit.manifest.visit_id
         url = visit.manifest.url
@@ -244,15 +244,15 @@ def _told_lines(pages: Sequence[_Page], ask: Ask) -> list[ResearchClaim]:
         if zone.is_quotable
     ]
     chosen = choose(ask, PAGE_ZONES, options, lambda reply: reply.zones)
-    kept = {(page_id, item) for page_id, zone in chosen for item in zone.items}
-    left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - kept
+    chosen_items = {(page_id, item) for page_id, zone in chosen for item in zone.items}
+    left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - chosen_items
     return [line for page in pages for line in page.lines if (page.id, page.said(line)) not in left_out]
 
 
 def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConflict]:
-    told = [f"{claim.claim} ({claim.source})" for claim in claims]
+    texts = [f"{claim.claim} ({claim.source})" for claim in claims]
     pairs = [
-        (Option(f"x{n}", f"{told[i]} / {told[j]}", (), alike), (i, j))
+        (Option(f"x{n}", f"{texts[i]} / {texts[j]}", (), alike), (i, j))
         for n, (i, j, alike) in enumerate(_differing_pairs(claims), 1)
     ]
     return join_conflicts(claims, choose(ask, RESEARCH_CONFLICTS, pairs, lambda reply: reply.same))
@@ -299,8 +299,8 @@ def _conflict(claims: Sequence[ResearchClaim]) -> ResearchConflict:
     sites = [claim.source for claim in unique]
     places = sites if len(set(sites)) == len(sites) else [claim.url for claim in unique]
     prices = [next(c.text for c in find_claims(claim.claim) if c.kind == "price") for claim in unique]
-    told = " or ".join(f"{price} ({place})" for price, place in zip(prices, places, strict=True))
-    return ResearchConflict(about, f"{about}: price {told}; the sources disagree", tuple(claims))
+    offers = " or ".join(f"{price} ({place})" for price, place in zip(prices, places, strict=True))
+    return ResearchConflict(about, f"{about}: price {offers}; the sources disagree", tuple(claims))
 
 
 def _quality(claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict]) -> float:
@@ -315,12 +315,12 @@ def _summary(
     query: str, claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict], ask: Ask
 ) -> str:
     """A report if its evidence holds, else what code counts."""
-    told = [conflict.text for conflict in conflicts]
+    conflict_texts = [conflict.text for conflict in conflicts]
     counted = f"Nothing was found on: {query}"
     if sites := dict.fromkeys(claim.source for claim in claims):
         count = f"{len(sites)} site{'s' if len(sites) > 1 else ''}"
-        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)})", *told])
-    findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *told]
+        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)})", *conflict_texts])
+    findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *conflict_texts]
     listed = "\n".join(findings) or "nothing was found"
     try:
         reply = ask(RESEARCH_REPORT, variables={"counted": counted}, extra={"findings": listed})

@@ -157,7 +157,7 @@ def judge_source(
     kind: str,
     *,
     rank: int,
-    known: Mapping[str, float],
+    site_qualities: Mapping[str, float],
     taken: Collection[str],
 ) -> float:
     """
@@ -165,7 +165,9 @@ def judge_source(
 
     >>> good = SearchResult("https://shop.example/loq", "Lenovo LOQ 15", "In stock for $697.00")
     >>> poor = SearchResult("http://coupons.example/tag/x", "Coupons", "")
-    >>> judge = lambda r: judge_source(r, "price of the Lenovo LOQ 15", "prices", rank=0, known={}, taken=())
+    >>> def judge(result):
+    ...     query = "price of the Lenovo LOQ 15"
+    ...     return judge_source(result, query, "prices", rank=0, site_qualities={}, taken=())
     >>> judge(good), judge(poor)
     (0.82, 0.0)
     """
@@ -181,7 +183,7 @@ def judge_source(
         score += 0.15 if _PUBLIC.search(site) else 0.0
         score += 0.05 if "date" in claims and kind == "news" else 0.0
     score += 0.05 if result.url.startswith("https://") else 0.0
-    score += 0.2 * (known[site] - 0.5) if site in known else 0.0
+    score += 0.2 * (site_qualities[site] - 0.5) if site in site_qualities else 0.0
     score -= 0.25 if _POOR.search(site) else 0.0
     score -= 0.1 if _LIST.search(result.url) else 0.0
     score -= 0.15 if site in taken else 0.0
@@ -269,19 +271,23 @@ def choose_sources(
 ) -> list[Source]:
     """All results, best first by their quality, with those marked that are to be read."""
     unique = list({result.url: result for result in results}.values())
-    known = _known_sites(unique, context)
+    site_qualities = _known_sites(unique, context)
     rated: list[tuple[float, SearchResult]] = []
     taken: list[str] = []
     for rank, result in enumerate(unique):
-        rated.append((judge_source(result, query, kind, rank=rank, known=known, taken=taken), result))
+        rated.append(
+            (judge_source(result, query, kind, rank=rank, site_qualities=site_qualities, taken=taken), result)
+        )
         taken.append(site_of(result.url))
     rated.sort(key=lambda pair: -pair[0])
     options = [
         Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
         for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
     ]
-    kept = choose(ask, SOURCE_QUALITY, [(option, option) for option in options], lambda reply: reply.results)
-    worth = [(Option(o.id, o.text.partition(" ")[2], (), o.prior), o.id) for o in kept]
+    good_options = choose(
+        ask, SOURCE_QUALITY, [(option, option) for option in options], lambda reply: reply.results
+    )
+    worth = [(Option(o.id, o.text.partition(" ")[2], (), o.prior), o.id) for o in good_options]
     read = choose(ask, SOURCE_CHOICE, worth, lambda reply: reply.sources)
     return [
         Source(result.url, result.title, score, chosen=f"r{n}" in read)
@@ -294,5 +300,5 @@ def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[
     for result in results:
         with suppress(WebError):
             urls.append(str(parse_url(result.url)))
-    found = context.reader.visits(urls)
-    return {site_of(url): visit.manifest.extraction_quality or 0.0 for url, visit in found.items()}
+    visits_by_url = context.reader.visits(urls)
+    return {site_of(url): visit.manifest.extraction_quality or 0.0 for url, visit in visits_by_url.items()}

@@ -87,8 +87,8 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     if tool is None:
         return ToolResult("error", error=f"there is no tool {name!r}; there are {', '.join(sorted(TOOLS))}")
     try:
-        given = msgspec.convert(arguments, tool.arguments)
-        result = tool.run(given, context)
+        converted = msgspec.convert(arguments, tool.arguments)
+        result = tool.run(converted, context)
     except msgspec.ValidationError as exc:
         return ToolResult("error", error=f"{name}: arguments: {exc}")
     except Problem as exc:
@@ -111,8 +111,8 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
     sources = {**_SOURCES, **tool.argument_sources}
     if not set(required) <= set(sources):
         return []
-    found = [sources[name](query, context)[:_MOST_VALUES] for name in required]
-    return [dict(zip(required, values, strict=True)) for values in product(*found)][:_MOST_VALUES]
+    choices = [sources[name](query, context)[:_MOST_VALUES] for name in required]
+    return [dict(zip(required, values, strict=True)) for values in product(*choices)][:_MOST_VALUES]
 
 
 def _urls(query: str, context: ToolContext) -> list[str]:

@@ -40,8 +40,8 @@ class Deadline:
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 class Exchange:
@@ -136,22 +136,22 @@ class _CheckedBackend(httpcore.NetworkBackend):
 
     def _ask(self, host: str, port: int) -> list[str]:
         """Asks in a thread, because the system's resolver knows no time limit."""
-        found: list[list[str] | OSError | UnicodeError] = []
+        results: list[list[str] | OSError | UnicodeError] = []
 
         def look_up() -> None:
             try:
-                found.append(self._resolve(host, port))
+                results.append(self._resolve(host, port))
             except (OSError, UnicodeError) as exc:
-                found.append(exc)
+                results.append(exc)
 
         thread = Thread(target=look_up, daemon=True)
         thread.start()
         thread.join(self._deadline.left())
-        if not found:
+        if not results:
             raise httpcore.ConnectTimeout("the name was not resolved in time")
-        if not isinstance(found[0], list):
+        if not isinstance(results[0], list):
             raise httpcore.ConnectError("there is no such host")
-        return found[0]
+        return results[0]
 
 
 class _TimedStream(httpcore.NetworkStream):

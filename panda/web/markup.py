@@ -690,8 +690,8 @@ def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
 
 
 def _span(cell: HtmlElement, name: str) -> int:
-    given = (cell.get(name) or "1")[:_SPAN_DIGITS]
-    return max(1, min(int(given), _MOST_COLUMNS)) if given.isascii() and given.isdigit() else 1
+    span_text = (cell.get(name) or "1")[:_SPAN_DIGITS]
+    return max(1, min(int(span_text), _MOST_COLUMNS)) if span_text.isascii() and span_text.isdigit() else 1
 
 
 def _caption(element: HtmlElement) -> str:

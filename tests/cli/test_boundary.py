@@ -67,8 +67,8 @@ def test_error_as_lines_and_as_json(panda: Panda) -> None:
     assert (ended.code, ended.err, ended.data) == (2, "", None)
     assert (ended.value["ok"], ended.value["exit_code"]) == (False, 2)
     assert list(ended.error) == ["type", "message", "where", "fix"]
-    told = [f"{name}: {ended.error[key]}" for name, key in (("error", "message"), ("where", "where"))]
-    assert plain.err.splitlines()[:2] == told
+    lines = [f"{name}: {ended.error[key]}" for name, key in (("error", "message"), ("where", "where"))]
+    assert plain.err.splitlines()[:2] == lines
 
 
 def test_answer_and_error(panda: Panda) -> None:
@@ -114,9 +114,9 @@ def test_a_report_has_a_directory_of_its_own(way: str, panda: Panda, tmp_path: P
     else:
         (cache / "panda").mkdir()
         (cache / "panda" / "reports").symlink_to(elsewhere)
-    told = run_broken(panda, cache, TMPDIR=str(temporary))
+    lines = run_broken(panda, cache, TMPDIR=str(temporary))
     (report,) = temporary.glob("panda-reports-*/panda-bug-*.txt")
-    assert told[1] == f"where: {report}"
+    assert lines[1] == f"where: {report}"
     assert report.stat().st_mode & 0o777 == 0o600
     assert report.parent.stat().st_mode & 0o777 == 0o700
     assert list(elsewhere.iterdir()) == []

@@ -286,7 +286,7 @@ def test_a_pdf_without_its_extra_names_the_extra(panda: Panda, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("data", "words", "said"),
+    ("data", "words", "reason"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff", (), "standard input is no text"),
         (b"caf\xe9 au lait\n", (), "not UTF-8: byte 3 is 0xe9"),
@@ -300,14 +300,14 @@ def test_a_pdf_without_its_extra_names_the_extra(panda: Panda, tmp_path: Path) -
     ids=["binary", "latin-1", "no input", "no file", "empty file", "large", "both", "many"],
 )
 def test_what_is_no_document_claims_no_number(
-    panda: Panda, data: bytes, words: tuple[str, ...], said: str
+    panda: Panda, data: bytes, words: tuple[str, ...], reason: str
 ) -> None:
     """Input that cannot be a document is refused with the reason and a fix, before a number is claimed."""
     panda.write("empty.md", "\n \n")
     panda.write("large.txt", "Line.\n" * 333_334)
     ended = panda("turn", "--json", *words, "Summarise this", stdin=data)
     assert ended.code in (2, 74)
-    assert said in ended.error["message"]
+    assert reason in ended.error["message"]
     assert ended.error["fix"] or ended.error["where"]
     assert not (panda.store / "users/default/turns").exists()
 

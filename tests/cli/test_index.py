@@ -100,11 +100,11 @@ def test_a_locked_index(panda: Panda) -> None:
     """While another process writes, a search answers from what it has and says so; a rebuild ends 75."""
     write_turn(panda.user_directory, 4, query="a hamster again", response="Fine.")
     with panda.lock("indexes/index.lock"):
-        found = panda("index", "search", "hamster")
+        searched = panda("index", "search", "hamster")
         rebuilt = panda("index", "rebuild")
-    assert "the index is 1 change behind" in found.err
-    assert "turn:1" in found.out
-    assert "turn:4" not in found.out
+    assert "the index is 1 change behind" in searched.err
+    assert "turn:1" in searched.out
+    assert "turn:4" not in searched.out
     assert (rebuilt.code, "the lock is held" in rebuilt.err) == (75, True)
 
 

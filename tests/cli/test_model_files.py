@@ -29,9 +29,9 @@ def packaged_gguf() -> Path:
 @pytest.fixture
 def panda(tmp_path: Path) -> Panda:
     """A project with a store and a cache of its own, and no trust."""
-    made = Panda(tmp_path / "project", PANDA_TRUST="", XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert made("init").code == 0
-    return made
+    project = Panda(tmp_path / "project", PANDA_TRUST="", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert project("init").code == 0
+    return project
 
 
 def put_model(panda: Panda) -> Path:
@@ -71,8 +71,8 @@ def test_a_model_file_of_a_project_is_trusted_by_its_digest(panda: Panda) -> Non
     for words in (("models", "list"), ("models", "check"), ("turn", "Which tea?")):
         ended = panda(*words)
         assert (ended.code, "models.own.location" in ended.err) == (2, True), words
-    shown = panda("trust", "--dry-run").out
-    assert f"runs the model {path} (104 bytes, sha256 " in shown
+    claims = panda("trust", "--dry-run").out
+    assert f"runs the model {path} (104 bytes, sha256 " in claims
     assert panda("trust").code == 0
     assert panda("models", "list").code == 0
     times = path.stat()

@@ -63,16 +63,16 @@ def test_several_things_at_once_are_counted() -> None:
 def test_a_line_beside_a_bar_stands_alone() -> None:
     """What is told while a bar is shown takes the bar's line, and the bar goes on below."""
     master, slave = pty.openpty()
-    shown = b""
+    output = b""
     with os.fdopen(slave, "w") as stream:
         reporter = Reporter(stream, quiet=False, verbosity=0, color=True)
         with reporter.progress("replaying", 2) as advance:
             reporter.step("turn 814: error")
             advance()
         reporter.step("2 turns")
-        while not shown.endswith(b"2 turns\r\n"):
-            shown += os.read(master, 1 << 16)
+        while not output.endswith(b"2 turns\r\n"):
+            output += os.read(master, 1 << 16)
     os.close(master)
-    assert b"\r\x1b[2Kturn 814: error\r\n" in shown
-    assert b"replaying" in shown.partition(b"turn 814: error")[2]
+    assert b"\r\x1b[2Kturn 814: error\r\n" in output
+    assert b"replaying" in output.partition(b"turn 814: error")[2]
     assert reporter.bars == []

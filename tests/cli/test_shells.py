@@ -143,9 +143,9 @@ def test_tab_runs_nothing(shell: str, age: str, hostile: Panda) -> None:
     terminal = Terminal(words, hostile)
     terminal.type(preparation, until="ready")
     for number, (line, offered) in enumerate(LINES if age == "new" else LINES[:3]):
-        shown = terminal.type(f"{line}\t\t", until=offered)
-        shown += terminal.type(f"\x15echo en'd'{number}\n", until=f"end{number}")
-        assert "touch" not in shown
+        screen = terminal.type(f"{line}\t\t", until=offered)
+        screen += terminal.type(f"\x15echo en'd'{number}\n", until=f"end{number}")
+        assert "touch" not in screen
     terminal.end()
     assert list(hostile.home.rglob("PWNED")) == []
 

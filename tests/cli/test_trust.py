@@ -225,8 +225,8 @@ def test_every_setting_reaches_out_or_is_harmless(checkout: Panda) -> None:
         checkout.write(
             "models.yaml", f"models: {{m: {{backend: {backend}, n_ctx: 9, x: 1}}}}\nlayers: {{}}\n"
         )
-        told = checkout("models", "list", "--trust", "--json").error["fix"]
-        keys.update(told.removeprefix("use one of ").split(", "))
+        fix = checkout("models", "list", "--trust", "--json").error["fix"]
+        keys.update(fix.removeprefix("use one of ").split(", "))
     assert keys == REACHING_MODEL_KEYS | HARMLESS_MODEL_KEYS
 
 

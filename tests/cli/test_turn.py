@@ -49,8 +49,8 @@ def test_query_from_stdin(panda: Panda) -> None:
     query = "```yaml\n_meta:\n  x: 1\n## 5. Synthesis\r\n\x00\x1b[2J $1 \u202e"
     ended = panda("turn", "-", "--session", "hostile", "--json", stdin=query + "\n")
     assert ended.code in (0, 21, 22)
-    shown = panda.json("list")["turns"][-1]
-    assert (shown["query"], shown["session"]) == (query, "hostile")
+    newest = panda.json("list")["turns"][-1]
+    assert (newest["query"], newest["session"]) == (query, "hostile")
     assert panda.problems() == []
 
 

@@ -186,7 +186,7 @@ def test_git_of_the_project_is_not_run(repository: ToolProject, tmp_path: Path) 
 
 def bare(project: Path, run: Path, folder: str) -> None:
     """Text files that make a directory a bare repository, which fetches what it lacks with a program."""
-    given = {
+    contents = {
         "HEAD": "ref: refs/heads/main\n",
         "objects/x": "",
         "refs/heads/main": "1" * 40,
@@ -202,7 +202,7 @@ def bare(project: Path, run: Path, folder: str) -> None:
             url = ssh://a.invalid/x
             """,
     }
-    for name, text in given.items():
+    for name, text in contents.items():
         path = project / folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

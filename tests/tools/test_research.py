@@ -83,14 +83,14 @@ def test_sources_that_disagree(site: Site, ann: ScriptedPanda) -> None:
     assert [conflict["text"] for conflict in value["conflicts"]] == [text]
     texts = [claim["text"] for claim in step["claims"]]
     assert texts[0] == text
-    assert not [told for told in texts if told.endswith(("price $697.00", "price $649.00"))]
+    assert not [claim for claim in texts if claim.endswith(("price $697.00", "price $649.00"))]
     assert "673" not in turn.text("research.md")
     assert "/tides" not in site.paths()
     assert ann.problems() == []
     later = ann.turn(QUERY, script=Script(retrieval={"relevant": pick("research:")}))
-    shown = "\n".join(request.text for request in later.asked("synthesis"))
-    assert text in shown
-    assert "price $697.00 (" not in shown.replace(text, "")
+    prompts = "\n".join(request.text for request in later.asked("synthesis"))
+    assert text in prompts
+    assert "price $697.00 (" not in prompts.replace(text, "")
 
 
 def test_a_report_that_fails_loses_nothing(site: Site, ann: ScriptedPanda) -> None:

@@ -113,9 +113,9 @@ def test_types(ann: ScriptedPanda, site: Site) -> None:
 )
 def test_statuses(ann: ScriptedPanda, site: Site, status: int, message: str) -> None:
     """A page that is not there says so, with its status."""
-    told = refusal(ann, site.add("/a", "x", status=status, headers={"Retry-After": "60"}))
-    assert f"HTTP {status}" in told
-    assert message in told
+    refused = refusal(ann, site.add("/a", "x", status=status, headers={"Retry-After": "60"}))
+    assert f"HTTP {status}" in refused
+    assert message in refused
 
 
 @pytest.mark.parametrize(
