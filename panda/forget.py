@@ -714,7 +714,8 @@ class _Walk:
         eraser.begin(is_own=False)
         users = (None, *self._wanted.users)
         turns = {self._owner(directory / "-")[:2] for directory in self._turns}
-        for before in data.split(b"\n") if path.suffix == ".jsonl" else [data]:
+        lines = data.split(b"\n") if path.suffix == ".jsonl" else [data]
+        for before in lines:
             part = before
             value = _object(before)
             is_held = eraser.count(before)
@@ -891,7 +892,12 @@ def _without_visits(path: Path, data: bytes, visit_ids: Collection[str], *, mark
 
 
 def _quotes(node: str, value: object) -> Iterator[str]:
-    for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+    parts: Iterable[object] = ()
+    if isinstance(value, list):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    for part in parts:
         yield from _quotes(node, part)
     if isinstance(value, dict) and "text" in value and _is_of_node(node, value):
         yield from filter(None, str(value.get("text")).split("\n"))  # a passage has several lines

@@ -133,8 +133,9 @@ class Pipeline:
         changes: dict[str, object] = {}
         at = metadata.next
         assert at is not None
-        for record in () if isinstance(outcome, Retry) else outcome.files:
-            turn.folder.save(record)
+        if not isinstance(outcome, Retry):
+            for record in outcome.files:
+                turn.folder.save(record)
         if outcome.section is not None:
             self._write_section(turn, outcome.section)
         if outcome.section is not None or not isinstance(outcome, Stop):

@@ -398,7 +398,9 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
 
     effects: list[tuple[str, str, str]] = []
     is_own = settings.origin("models_file") in ("default", str(settings.project_file))
-    for spec in models.models.values() if is_own and not models.path.samefile(asset("models.yaml")) else ():
+    is_packaged = is_own and models.path.samefile(asset("models.yaml"))
+    specs = list(models.models.values()) if is_own and not is_packaged else []
+    for spec in specs:
         key = f"models.{spec.name}"
         secret = f" with the secret in ${spec.api_key_env}" if spec.api_key_env else ""
         for url in spec.servers:

@@ -94,7 +94,11 @@ def read_value(words: Sequence[str], type_: str | None) -> Value:
     if (kind == "null") == bool(words) or (kind != "list" and len(words) > 1):
         fix = "leave the value out" if kind == "null" else "give one value, or --type list"
         raise UsageError(f"{len(words)} values for the type {kind}", where="VALUE", fix=fix)
-    plain = tuple(words) if kind == "list" else _plain(words[0], kind) if words else None
+    plain: Scalar | tuple[Scalar, ...] = None
+    if kind == "list":
+        plain = tuple(words)
+    elif words:
+        plain = _plain(words[0], kind)
     try:
         return Value(kind, plain)
     except ValueError as exc:
@@ -110,8 +114,9 @@ def _plain(word: str, kind: str) -> Scalar:
             number = float(word)
         except ValueError:
             return word
-        whole = word.lstrip("+-").isdecimal()
-        return int(word) if whole else number if math.isfinite(number) else word
+        if word.lstrip("+-").isdecimal():
+            return int(word)
+        return number if math.isfinite(number) else word
     return word
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -43,7 +44,8 @@ class FactSource:
 
 def file_source(path: Path) -> FactSource:
     """The facts of one file; those of a pipe are read once."""
-    return FactSource(lambda: read_facts_file(path), *([path] if path.is_file() else []))
+    read = partial(read_facts_file, path)
+    return FactSource(read, path) if path.is_file() else FactSource(read)
 
 
 def memory_source(store: UserStore) -> FactSource:

@@ -193,7 +193,11 @@ def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
             status = app.store.open(number).read_metadata().status
     if error is None and status == "failed":
         error = NotApprovedError(f"the answer of turn {number} was not approved: {data['reason']}")
-    code = error.exit_code if error else ASKED_BACK if status == "clarify" else 0
+    code = 0
+    if error is not None:
+        code = error.exit_code
+    elif status == "clarify":
+        code = ASKED_BACK
     return ResumedTurn(number, before.session_id, before.status, status, code, error)
 
 

@@ -557,7 +557,8 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
         with invocation.cleanup:
             result = function(invocation, **arguments)
         if isinstance(result.body, Document) and not options["json"]:
-            _tell_altered(result.body, invocation.reporter, "; --raw gives the bytes" * ("raw" in arguments))
+            how_else = "; --raw gives the bytes" if "raw" in arguments else ""
+            _tell_altered(result.body, invocation.reporter, how_else)
         return result
 
     own = [p for p in inspect.signature(function).parameters.values() if p.name != "invocation"]

@@ -35,8 +35,12 @@ def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
         header = one_line(entry.header)
         if (state := hit.research) is not None:
             quality = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
-            marks = [*(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
-            header += f" ({', '.join([quality, *marks])})"
+            marks = [quality]
+            if state.is_low:
+                marks.append("low")
+            if state.is_expired:
+                marks.append("expired")
+            header += f" ({', '.join(marks)})"
         row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
         rows.append((*row, _why_text(hit)) if why else row)
     return rows
@@ -127,7 +131,8 @@ def rebuild(
     problems = [problem for report in reports.values() for problem in report.problems]
     fill_vectors(invocation, index, list(reports), full=full)
     data = {"full": full, **_rebuilt_data(reports, written)}
-    problems += written.problems if written else ()
+    if written is not None:
+        problems += written.problems
     if not problems:
         return Result(data)
     error = CheckError(f"files that cannot be indexed: {len(problems)}", fix="mend or remove them")
@@ -158,7 +163,9 @@ def search(
         )
     if not hits:
         invocation.reporter.step(f"nothing of user {settings.user} is found")
-    columns = ("score", "node", "date", "what", *(["why"] if explain else []))
+    columns = ["score", "node", "date", "what"]
+    if explain:
+        columns.append("why")
     return Result(data, Table(columns, hit_rows(hits, why=explain)))
 
 
@@ -203,11 +210,13 @@ def status(invocation: Invocation) -> Result:
         *((f"rows: {name}", count) for name, count in rows.items()),
         ("research files", data["research"]),
         ("size", f"{size_bytes / 1e6:.1f} MB"),
-        *([] if missing is None else [("vectors", f"{vector_count:,}{lack}")]),
-        ("state", behind if sources else "fresh"),
-        *([("unreadable files", unreadable)] if unreadable else []),
-        ("last rebuild", rebuilt_at or "never"),
     ]
+    if missing is not None:
+        cells.append(("vectors", f"{vector_count:,}{lack}"))
+    cells.append(("state", behind if sources else "fresh"))
+    if unreadable:
+        cells.append(("unreadable files", unreadable))
+    cells.append(("last rebuild", rebuilt_at or "never"))
     return Result(data, Table(("what", "value"), cells))
 
 

@@ -14,7 +14,7 @@ from panda.errors import Location, UsageError
 from panda.settings import SETTABLE, Settings
 from panda.trust import Claim, claims_of, read_trust, record_trust, revoke_trust, untrusted_claims
 
-_UNSETTABLE = ("given", "project_text", "sudo_uid", "models_by_layer")
+_UNSETTABLE = ("entries", "project_text", "sudo_uid", "models_by_layer")
 
 
 def show(invocation: Invocation) -> Result:

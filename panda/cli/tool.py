@@ -87,5 +87,7 @@ def _context(app: "App", query: str) -> ToolContext:
 
 
 def _body(result: ToolResult) -> str:
-    claims = [f"- {claim.text} ({claim.source})" for claim in result.claims]
-    return "\n".join([*claims, *([result.text] if result.text else [])]) or "- nothing found"
+    lines = [f"- {claim.text} ({claim.source})" for claim in result.claims]
+    if result.text:
+        lines.append(result.text)
+    return "\n".join(lines) or "- nothing found"

@@ -205,7 +205,11 @@ def _read_documents(
     from panda.phases.turn import check_query
     from panda.tools.visits import client_of
 
-    other = '"-" as the query' if argument == "-" else "--no-stdin" if no_stdin else None
+    other = None
+    if argument == "-":
+        other = '"-" as the query'
+    elif no_stdin:
+        other = "--no-stdin"
     if "-" in sources and other is not None:
         raise UsageError(f"--with - does not go with {other}", where="--with", fix="leave one of them out")
     check_query(query)  # before something is waited for or fetched
@@ -298,7 +302,8 @@ def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is
             if settings.origin(key) == f"--{key}"
             for w in (f"--{key}", value)
         ]
-        words += ["--mode", turn.mode] * (turn.mode != "chat")
+        if turn.mode != "chat":
+            words += ["--mode", turn.mode]
         for layer, name in (turn.models or {}).items():
             words += ["-m", f"{layer}={name}"]
         invocation.reporter.step(f'to answer: panda turn {session} "…" {shlex.join(words)}'.rstrip())
@@ -382,8 +387,9 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None], *, require_answ
             tell(f"evidence: {quote} [{node_id}]")
     for change in data["changes"]:
         tell(f"{'would change' if change['dry_run'] else 'changed'}: {change['path']}")
-        for line in change["diff"].splitlines() if change["dry_run"] else ():
-            tell(line)
+        if change["dry_run"]:
+            for line in change["diff"].splitlines():
+                tell(line)
     reason = data["reason"] or "it does not answer the query"
     error = NotApprovedError(
         f"the answer of turn {data['turn']} was not approved: {reason}",
@@ -465,7 +471,11 @@ def gather(
         raise UsageError("give a TURN or --query, one of the two", where="TURN", fix=fix)
     store = invocation.store_for_writing()
     app = _app(invocation, store, goes_on=continue_)
-    until: Until = "plan" if plan else "draft" if draft else "commit"
+    until: Until = "commit"
+    if plan:
+        until = "plan"
+    elif draft:
+        until = "draft"
     if turn is not None:
         done = gather_again(app, turn, until)
     else:

@@ -185,7 +185,8 @@ def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
     itself or, with a book, is no answer of its recipe; NotFoundError: there is none.
     """
     cases: list[Case] = []
-    for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    for file in files:
         for number, text in enumerate(read_text(file).split("\n"), 1):
             if not text.strip():
                 continue

@@ -227,7 +227,10 @@ def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
 
 def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     """Why the runs as a whole say less than they were to; that nothing was compared always."""
-    return [*(() if thresholds.missing else diff.faults), *(() if diff.turns else ["no turn was compared"])]
+    faults = [] if thresholds.missing else list(diff.faults)
+    if not diff.turns:
+        faults.append("no turn was compared")
+    return faults
 
 
 def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
@@ -244,7 +247,11 @@ def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
         pairs = [(old, new) for old, new in costs if old is not None and new is not None]
         before = sum(old for old, _ in pairs)
         after = sum(new for _, new in pairs)
-        growth = 100 * (after - before) / before if before else math.inf if after else 0.0
+        growth = 0.0
+        if before:
+            growth = 100 * (after - before) / before
+        elif after:
+            growth = math.inf
         if not pairs:
             sentences.append(f"{what} are not known of both runs, {most:g} % of growth allowed")
         elif growth > most:

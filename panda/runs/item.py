@@ -133,9 +133,12 @@ class Items:
         place = self._turns[task.turn]
         log = app.store.executions_log
         interventions = sorted(app.store.interventions.glob("*.json"))
+        turn: Path | Files | None = None
+        if place.is_dir():
+            turn = read_files(place) if self._is_remote else place
         result = replace(
             result,
-            turn=None if not place.is_dir() else read_files(place) if self._is_remote else place,
+            turn=turn,
             interventions=[read_json(path) for path in interventions],
             executions=load_lines(Execution, log),
         )

@@ -254,6 +254,7 @@ def read_outcome(folder: TurnFolder) -> Outcome:
             raise
         sections = ()
     metrics = folder.find(Metrics)
+    phases = metrics.phases if metrics else ()
     return Outcome(
         turn=folder.number,
         user=metadata.user_id,
@@ -267,7 +268,7 @@ def read_outcome(folder: TurnFolder) -> Outcome:
         sections={section.number: text_digest(render_section(section)) for section in sections},
         phases=tuple(
             PhaseCost(phase.phase, phase.recipes, phase.calls, _tokens(phase), phase.seconds)
-            for phase in (metrics.phases if metrics else ())
+            for phase in phases
         ),
         recipes=recipes,
     )
@@ -318,11 +319,14 @@ def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerpri
     models: dict[str, Mapping[str, str] | None] = {}
     with open_layers(settings, environ) as layers:
         for layer in sorted(used):
-            with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
+            try:
                 by: Model | Encoder | None = (
                     layers.encoder() if layers.is_offline(layer) else layers.model(layer)
                 )
                 models[layer] = {"name": by.info.name, "digest": by.info.digest} if by else None
+            except ModelFileError:
+                if layer != EYES:  # the only layer that may be unset
+                    raise
     return Fingerprint(__version__, recipes, models)
 
 

@@ -256,7 +256,11 @@ def simulate(
     came_to = metadata.outcome if metadata.status == "approved" else outcome_of(metadata)
     ends_otherwise = not halted and came_to not in (None, outcome.outcome)
     differs = bool(different or misses or ends_otherwise)
-    result: Result = "halted" if halted else "differs" if differs else "same"
+    result: Result = "same"
+    if halted:
+        result = "halted"
+    elif differs:
+        result = "differs"
     findings = [halted] if halted else []
     if result == "differs" and answers == "recorded" and saved.is_of_lists():
         result = "not judged"

@@ -228,7 +228,8 @@ class _RecordedNodes:
         self._past = PastReader(store, Bound(folder.number, metadata.created_at, folder.snapshot()))
         self._held: dict[str, list[Line]] = {}
         gathered = folder.find(GatheredContext)
-        for section in gathered.sections if gathered else ():
+        sections = gathered.sections if gathered else ()
+        for section in sections:
             for item in section.items:
                 for node_id in item.node_ids:
                     self._held.setdefault(node_id, []).append(Line(item.text, "default", 1.0, None))

@@ -156,7 +156,7 @@ def tool(
     """
 
     def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
-        takes = run.__annotations__["given"]
+        takes = next(iter(run.__annotations__.values()))
         return Tool(
             name=name,
             kind=kind,

@@ -128,7 +128,8 @@ def create_memory(arguments: _CreateArguments, context: ToolContext) -> ToolResu
     if any(text in one_line(statement) or one_line(statement) in text for statement in context.noted_texts):
         return ToolResult("success", data=_Staged(staged=None), claims=(claim,), text=_ALREADY_NOTED)
     entity = arguments.entity or None
-    stated = [("value", part) for part in (value if isinstance(value, tuple) else (value,))]
+    parts = value if isinstance(value, tuple) else (value,)
+    stated = [("value", part) for part in parts]
     for name, part in (*stated, ("entity", entity)):
         if isinstance(part, str) and one_line(part).lower() not in query.lower():
             raise UsageError(f"the {name} {part!r} does not stand in the user's query")

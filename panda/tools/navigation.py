@@ -192,9 +192,11 @@ class _Walk:
             write_visit(look.directory, visit)
             node = self.context.reader.load(NodeKind.VISIT.id(manifest.visit_id))
             self.nodes.append(node)
-        self.refreshes += [manifest.refreshes] if manifest.refreshes else []
+        if manifest.refreshes:
+            self.refreshes.append(manifest.refreshes)
         rated = []
-        for item in node.items if node else visit_lines(visit, self.context.store.clock()):
+        items = node.items if node else visit_lines(visit, self.context.store.clock())
+        for item in items:
             leads_on = item.text.removeprefix(f"{visit.title}: ") in labels
             is_address = item.content_type == "site_pattern" or item.text.endswith(f" {manifest.url}")
             if quoted and item.confidence >= EXPIRED_BELOW and not leads_on and not is_address:

@@ -167,7 +167,8 @@ def _read(
             visit, _ = refresh_visit(url, earlier_visit, context, anew=anew)
         except WebError as exc:
             failed.append(f"{source.url}: {exc.message}")
-            away += [earlier_visit.manifest.visit_id] if earlier_visit else []
+            if earlier_visit:
+                away.append(earlier_visit.manifest.visit_id)
             continue
         visit_id = visit.manifest.visit_id
         url = visit.manifest.url

@@ -263,7 +263,9 @@ def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
     reply = ask(RESEARCH_PHRASES, options={"phrases": options})
     chosen = [option.text for option in options if option.id in reply.phrases] or [options[0].text]
     own = (reply.own_phrase or "").strip()
-    return list(dict.fromkeys([*([own] if own else []), *chosen]))
+    if own:
+        chosen.insert(0, own)
+    return list(dict.fromkeys(chosen))
 
 
 def choose_sources(

@@ -181,7 +181,8 @@ def _find_zones(
         if kind == "pricing" and not is_product and reading.name:
             text = f"{reading.name}: {text}"
         items = grouped.setdefault((kind, confidence), {})
-        for item in split_sentences(text) if len(text) > _SENTENCE_CHARS else [text]:
+        sentences = split_sentences(text) if len(text) > _SENTENCE_CHARS else [text]
+        for item in sentences:
             if len(items) < _MOST_ITEMS:
                 items[item] = None
     keys = sorted(grouped, key=lambda key: (_ORDER.index(key[0]), -key[1]))
@@ -203,7 +204,9 @@ def _classify(
     if prices and reading.prices:
         return "pricing", 0.95 if set(reading.prices) & set(prices) else 0.45
     if reading.prices or reading.stock is not None:
-        return "pricing", 0.9 if prices else 0.75 if is_product else 0.7
+        if prices:
+            return "pricing", 0.9
+        return "pricing", 0.75 if is_product else 0.7
     if block.struck:
         return "other", 0.4
     if is_product and _INFO_HINTS.search(block.hints):
@@ -233,6 +236,9 @@ def _judge(
     )
     if page_type == "product":
         stated_prices = _prices(str(fields.get("price", ""))).keys()
+        shows_price = 0.0
+        if stated_prices:
+            shows_price = 1.0 if stated_prices <= price_texts.keys() else 0.5
         parts = (
             (0.2, title),
             (
@@ -240,7 +246,7 @@ def _judge(
                 bool(fields.keys() & {"price", "lowest_price", "offers"}) or (0.3 if "prices" in has else 0),
             ),
             (0.2, bool(has & {"availability", "offers"})),
-            (0.2, 0.0 if not stated_prices else 1.0 if stated_prices <= price_texts.keys() else 0.5),
+            (0.2, shows_price),
             (0.1, bool(has & {"specs", "description"})),
             (0.05, text > 0),
         )
@@ -347,7 +353,11 @@ def _content(
     for reading in readings:
         block = reading.block
         if not (reading.aside or block.struck or block.text == fields.get("title")):
-            mark = "#" * max(2, block.level) + " " if block.level else "- " if block.tag == "li" else ""
+            mark = ""
+            if block.level:
+                mark = "#" * max(2, block.level) + " "
+            elif block.tag == "li":
+                mark = "- "
             lines.append(f"{mark}{block.text}")
     lines += [f"- {name}: {value}" for name, value in markup.pairs.items()]
     lines += map(_render_table, markup.tables)

@@ -709,11 +709,15 @@ def _read_definitions(element: HtmlElement, markup: Markup) -> set[HtmlElement]:
     """The terms and descriptions that were read."""
     taken: set[HtmlElement] = set()
     term = ""
-    for inner in element.iter("dt", "dd") if not _is_in_hidden(element) else ():
+    if _is_in_hidden(element):
+        return taken
+    for inner in element.iter("dt", "dd"):
         text = text_of(inner, _CELL_CHARS + 1)
         if inner.tag == "dt":
             term = text.rstrip(": ")
         elif term and text and len(text) <= _CELL_CHARS:
             markup.pairs.setdefault(term, text)
-            taken |= {inner, *(() if (before := inner.getprevious()) is None else (before,))}
+            taken.add(inner)
+            if (before := inner.getprevious()) is not None:
+                taken.add(before)
     return taken

@@ -220,7 +220,9 @@ def _text(value: object) -> str:
 
 
 def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
 def _nodes(value: object) -> list[Mapping[str, Any]]:

@@ -53,7 +53,8 @@ def config(*entries: str, attributes: str = "", lacks_blob: bool = False) -> Cal
         (project / ".git" / "info").mkdir(exist_ok=True)
         (project / ".git" / "info" / "attributes").write_text(attributes, encoding="utf-8")
         lacking = ("core.repositoryformatversion=1", "extensions.partialClone=origin")
-        for entry in (*entries, *(lacking if lacks_blob else ())):
+        all_entries = (*entries, *lacking) if lacks_blob else entries
+        for entry in all_entries:
             key, _, value = entry.replace("PROGRAM", str(run)).replace("PROJECT", str(project)).partition("=")
             git(project, "config", *key.split(), value)
         if lacks_blob:
@@ -402,7 +403,8 @@ def test_forms_of_repositories(repository: ToolProject, way: str) -> None:
         assert not (project / "away").exists()
     else:
         subprocess.run(["rm", "-rf", str(project / ".git")], check=True)
-        git(project, "init", "-q", *(["--object-format=sha256"] if way == "sha256" else []))
+        options = ["--object-format=sha256"] if way == "sha256" else []
+        git(project, "init", "-q", *options)
         git(project, "add", ".")
         if way == "sha256":
             git(project, "commit", "-qm", "first")

@@ -132,7 +132,11 @@ def find_source(path: Path, name: str, claimed: Source | None = None) -> Source:
     with store_errors(path, "read"), path.open("rb") as file:
         head = file.read(4_096)
     is_list = head.startswith(_ZIP) or head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    kind: Source | None = "llm" if head.startswith(_SQLITE) else None if is_list else "jsonl"
+    kind: Source | None = None
+    if head.startswith(_SQLITE):
+        kind = "llm"
+    elif not is_list:
+        kind = "jsonl"
     if claimed is not None:
         if claimed != kind and (claimed not in _PARSERS or kind == "llm"):
             message = f"it does not begin as a file of {claimed} does"

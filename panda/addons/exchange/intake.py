@@ -169,7 +169,8 @@ def import_turns(
         planned = [next(numbered[line.user]) for line in lines]
         new: dict[str, list[NewTurn]] = {user: [] for user in of_users}
         for turn, is_new in planned:
-            new[turn.user] += [turn] if is_new else []
+            if is_new:
+                new[turn.user].append(turn)
         return planned, new
 
     planned, new = plan()
@@ -424,8 +425,9 @@ def _build(directory: Path, turn: NewTurn, now: datetime) -> None:
         CONTEXT_MD: render_context(ContextDocument(front, (query, answer))),
         RESPONSE_MD: turn.response,
     }
-    for record in (metadata, turn.summary) if turn.summary else (metadata,):
-        files[record.FILE] = render_json(record.to_json())
+    files[metadata.FILE] = render_json(metadata.to_json())
+    if turn.summary:
+        files[turn.summary.FILE] = render_json(turn.summary.to_json())
     with store_errors(directory, "create"):
         directory.mkdir()
     for name, text in files.items():

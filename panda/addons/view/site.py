@@ -207,7 +207,11 @@ class Site:
 
     def render_error(self, path: str, error: Problem) -> tuple[int, str]:
         """The page that says why there is none, with its HTTP status."""
-        status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
+        status = 503
+        if isinstance(error, NotFoundError):
+            status = 404
+        elif isinstance(error, UsageError):
+            status = 400
         return status, self._filled("error", path, None, error=error)
 
     def _filled(self, template: str, here: str, user: str | None, **values: object) -> str:

@@ -66,8 +66,17 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     reader = TurnReader(folder)
     metadata = reader.record(Metadata)
     front, sections = reader.context()
-    at = metadata.created_at if metadata else front.created_at if front else None
+    at = None
+    if metadata:
+        at = metadata.created_at
+    elif front:
+        at = front.created_at
     response = reader.text(RESPONSE_MD)
+    question = ""
+    if metadata:
+        question = metadata.query
+    elif 0 in sections:
+        question = sections[0].text
     written = sections[5].text if 5 in sections else ""
     is_refused = metadata is not None and metadata.status == "failed" and bool(written)
     stated, listed = split_answer(written if is_refused else response or written)
@@ -111,7 +120,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         is_unanswered=is_unanswered,
         closest=closest,
         at=at,
-        question=metadata.query if metadata else sections[0].text if 0 in sections else "",
+        question=question,
         answer=_shown_answer(answer, statements, is_refused=is_refused) if answer else None,
         is_refused=is_refused,
         draft=render_markdown(stated, statements) if is_refused else None,
