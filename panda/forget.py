@@ -36,8 +36,7 @@ from panda.memory.fact import id_of
 from panda.memory.files import Projection
 from panda.memory.things import FORGOTTEN, ToldThing, find_told_things, removed_spans, value_texts
 from panda.session.file import rebuild_session, saved_turns, write_session
-from panda.store import files
-from panda.store import layout as names
+from panda.store import files, layout
 from panda.store.fact import Assertion, Subject
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
@@ -70,7 +69,7 @@ _FIXED = lazy_pattern(
 _DIGESTS = lazy_pattern(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
-_QUOTING = (names.GATHERED_CONTEXT_JSON, names.EVIDENCE_JSON)
+_QUOTING = (layout.GATHERED_CONTEXT_JSON, layout.EVIDENCE_JSON)
 """Files of a turn that name the nodes that it quotes."""
 _CODE = lazy_pattern(r"[\w-]*\d[\w-]*")
 """A word with a figure: what may be repeated of a sentence that is forgotten."""
@@ -178,13 +177,13 @@ class _Eraser:
         name = path.name
         self._scrubs = scrubs
         self._spares = False
-        self._is_of_documents = name == names.DOCUMENTS_JSON
+        self._is_of_documents = name == layout.DOCUMENTS_JSON
         if path.suffix == ".jsonl":
             cleaned = "\n".join(self._json(line, name) for line in text.split("\n"))
         elif path.suffix == ".json":
             cleaned = self._json(text, f"{path.parent.name}/{name}")
         else:
-            cleaned = self._context(text) if name == names.CONTEXT_MD else self.text(text)
+            cleaned = self._context(text) if name == layout.CONTEXT_MD else self.text(text)
         return cleaned.encode("utf-8", "surrogateescape")
 
     def text(self, text: str) -> str:
@@ -222,7 +221,7 @@ class _Eraser:
             value = files.parse_json(text, where="")
         except FileFormatError:
             return self.text(text)
-        if self._scrubs and name == names.CALLS_JSONL and value.get("kind") != "forgotten":
+        if self._scrubs and name == layout.CALLS_JSONL and value.get("kind") != "forgotten":
             rest = {key: value[key] for key in ("n", "recipe", "usage", "seconds") if key in value}
             return _line(rest | {"kind": "forgotten", "forgotten_at": self.at})
         for self._spares in (False, True):  # at the second time what is nothing but the text stays
@@ -304,7 +303,7 @@ class Forgetting:
     def of_text(self, text: str) -> Wanted:
         bare = text.rstrip(" .!?…")  # a value is kept without the end of its sentence
         is_enough = len(bare) >= WORD_CHARS and bare.lower() not in "[forgotten]"
-        users = tuple(names.users_of(self._store))
+        users = tuple(layout.users_of(self._store))
         return Wanted((text, bare) if is_enough else (text,), users, is_of_all=True)
 
     def of_subject(self, entity: str, relation: str) -> Wanted | None:
@@ -360,8 +359,8 @@ class Forgetting:
         staged_texts = [
             text for raw in self._staged(number) if len(text := str(raw.get("text"))) >= SHORT_CHARS
         ]
-        summary = _load(turn / names.SUMMARY_JSON).get("turn_summary") or ""
-        near = [about.get("query", ""), _text(_read(turn / names.RESPONSE_MD)).strip(), summary]
+        summary = _load(turn / layout.SUMMARY_JSON).get("turn_summary") or ""
+        near = [about.get("query", ""), _text(_read(turn / layout.RESPONSE_MD)).strip(), summary]
         near = [*wanted.near, *(text for text in near if text and not FORGOTTEN.search(text))]
         documents = self._document_nodes(turn.directory, number)
         lines = self._quoted_lines(documents)
@@ -378,7 +377,7 @@ class Forgetting:
 
     def _document_nodes(self, directory: Path, number: int) -> list[str]:
         """Return the nodes of the documents that were handed over with a turn."""
-        records = _load(directory / names.DOCUMENTS_JSON).get("documents") or ()
+        records = _load(directory / layout.DOCUMENTS_JSON).get("documents") or ()
         return [document_node(number, str(record.get("name"))) for record in records]
 
     def _quoted_lines(self, nodes: Sequence[str]) -> list[str]:
@@ -404,7 +403,7 @@ class Forgetting:
         where research still has it. None if there is neither.
         """
         users = (self._store.user,)
-        for path in self._store.turns.glob(f"*/webpage_cache/*/{names.MANIFEST_JSON}"):
+        for path in self._store.turns.glob(f"*/webpage_cache/*/{layout.MANIFEST_JSON}"):
             if _load(path).get("visit_id") == name:
                 values = (_load(place) for place in path.parents[2].rglob("*.json"))
                 texts = tuple(text for value in values for text in _quotes(NodeKind.VISIT.id(name), value))
@@ -441,7 +440,7 @@ class Forgetting:
         )
 
     def _staged(self, number: int) -> list[dict[str, Any]]:
-        return list(_load(self._store.turn(number) / names.STAGED_MEMORY_JSON).get("staged") or ())
+        return list(_load(self._store.turn(number) / layout.STAGED_MEMORY_JSON).get("staged") or ())
 
     def _assertions(self) -> list[Assertion]:
         state = Projection(self._store)
@@ -627,7 +626,7 @@ class _Walk:
                 others += paths
             elif directory not in self._emptied:
                 yield from self._of_turn(directory, [*paths])
-        for path in sorted(others, key=lambda path: path.name != names.RUN_JSON):  # by the queries beside it
+        for path in sorted(others, key=lambda path: path.name != layout.RUN_JSON):  # by the queries beside it
             if (data := self._look(path)) is not None:
                 content = self._renamed(self._memory.get(path) or self._other(path, data))
                 if path in self._memory:
@@ -656,7 +655,7 @@ class _Walk:
             self._turns.add(directory)
             for path in data:
                 contents[path] = eraser.clean(path, data[path], scrubs=True)
-            for path in (path for path in data if path.name == names.MANIFEST_JSON):
+            for path in (path for path in data if path.name == layout.MANIFEST_JSON):
                 page = _object(data[path])
                 if any(eraser.count(str(page.get(key, "")).encode()) for key in ("url", "final_url")):
                     self._pages.add(path.parent)  # its name is a digest, too
@@ -664,7 +663,7 @@ class _Walk:
                         self._visit_ids.add(str(visit_id))
         for path in data:
             value = (
-                _object(contents[path]) if path.name == names.SNAPSHOT_JSON and user in self._first else {}
+                _object(contents[path]) if path.name == layout.SNAPSHOT_JSON and user in self._first else {}
             )
             assertion_count = (value.get("memory") or {}).get("assertions", sys.maxsize)
             if any((value.get("files") or {}).values()) and assertion_count > self._first[str(user)]:
@@ -679,7 +678,7 @@ class _Walk:
             if (seal := self._new_seal(directory, now, changed)) is not None:
                 now[SEAL] = seal
             changed[metadata] = files.render_json(now).encode()
-        analysis = directory / names.QUERY_ANALYSIS_JSON  # last: it says what is not to be stored
+        analysis = directory / layout.QUERY_ANALYSIS_JSON  # last: it says what is not to be stored
         yield from sorted(changed.items(), key=lambda entry: (entry[0] != metadata, entry[0] == analysis))
 
     def _new_seal(
@@ -722,7 +721,7 @@ class _Walk:
             is_ours = self._wanted.is_of_all or value.get("user_id", value.get("user")) in users
             if not is_ours:
                 pass
-            elif path.name == names.RUN_TURNS_JSONL:
+            elif path.name == layout.RUN_TURNS_JSONL:
                 is_told = str(value.get("findings")).startswith("['forgotten at ")
                 if not is_told and (is_held or (value.get("user"), value.get("turn")) in turns):
                     value = {key: value[key] for key in _STAYS if key in value}
@@ -736,7 +735,7 @@ class _Walk:
             parts.append(part)
             if is_ours:
                 self._tell(path, before, part)
-        if path.name == names.RUN_JSON and eraser.count(_read(path.with_name(names.QUERIES_JSONL))):
+        if path.name == layout.RUN_JSON and eraser.count(_read(path.with_name(layout.QUERIES_JSONL))):
             value = _object(parts[0])
             value["turns"] = [{**turn, "digest": None} for turn in value.get("turns") or ()]
             parts = [files.render_json(value).encode()]
@@ -749,7 +748,7 @@ class _Walk:
         if eraser.count(os.fsencode(path.name)):
             why = "its name holds the text: rename it by hand"
             _, number, directory = self._owner(path)
-            if directory is not None and path.parent == directory / names.DOCUMENTS:
+            if directory is not None and path.parent == directory / layout.DOCUMENTS:
                 why = f"its name holds the text, and answers cite it: `panda forget {number}` removes it"
             self._left[path] = Place(path, 1, why)
         try:
@@ -789,7 +788,7 @@ class _Walk:
             is_made_again = path.suffix == ".state" or path.parent.name in ("compression", store.indexes.name)
             if is_made_again or self._eraser.count(_read(path)):
                 _delete(path)
-        for path in sorted(self._memory, key=lambda path: path.name == names.MEMORY_JSONL):
+        for path in sorted(self._memory, key=lambda path: path.name == layout.MEMORY_JSONL):
             _replace(path, self._renamed(self._memory[path]))  # the log last: it tells what is to go
         for user in self._wanted.users:
             state = Projection(store.of(user))
@@ -805,7 +804,7 @@ class _Walk:
             owner = self._owner(directory / "-")[0]
             sessions.add((str(owner), str(_load(directory / METADATA_JSON).get("session_id"))))
         for user, session in sessions:
-            if names.is_id(session) and (path := store.of(user).session(session)).is_file():
+            if layout.is_id(session) and (path := store.of(user).session(session)).is_file():
                 _delete(path)  # without a file it is made again when its turns read
                 with suppress(FileFormatError):
                     if folded := rebuild_session(store.of(user), session):
@@ -823,13 +822,13 @@ def _empty(directory: Path, eraser: _Eraser) -> None:
     times: Any = {"created_at": was.created_at, "saved_at": was.saved_at, "updated_at": now}
     rest: Any = {"query": eraser.mark, "status": "forgotten", "route": (), "next": None, "forgotten_at": now}
     metadata = Metadata(**about, **times, **rest, answered=None, seed=None).to_json()
-    seal = {names.CONTEXT_MD: text_digest(text), METADATA_JSON: seal_value(metadata)}
+    seal = {layout.CONTEXT_MD: text_digest(text), METADATA_JSON: seal_value(metadata)}
     files.write_json(directory / METADATA_JSON, metadata | {SEAL: seal})
-    files.write_atomic(directory / names.CONTEXT_MD, text)
+    files.write_atomic(directory / layout.CONTEXT_MD, text)
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
             files.remove_tree(path)
-        elif path.name not in (METADATA_JSON, names.CONTEXT_MD):
+        elif path.name not in (METADATA_JSON, layout.CONTEXT_MD):
             _delete(path)
 
 
@@ -878,12 +877,12 @@ def _line(value: object) -> str:
 
 def _without_visits(path: Path, data: bytes, visit_ids: Collection[str], *, mark: str) -> bytes:
     """Return what research.json or research.md holds without the names of some visits; else the same data."""
-    if path.name == names.RESEARCH_JSON:
+    if path.name == layout.RESEARCH_JSON:
         value = _object(data)
         named = value.get("webpage_cache")
         if isinstance(named, list) and (rest := [name for name in named if name not in visit_ids]) != named:
             return files.render_json(value | {"webpage_cache": rest}).encode()
-    elif path.name == names.RESEARCH_MD:
+    elif path.name == layout.RESEARCH_MD:
         text = _text(data)
         for visit_id in visit_ids:
             text = re.sub(rf"\b(?:visit:)?{re.escape(visit_id)}\b", lambda _: mark, text)

@@ -10,8 +10,7 @@ from msgspec import structs
 
 from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
 from panda.cli.text import clipped, read_argument
-from panda.compression.compress import Compression, CompressionCache, compile_keep
-from panda.compression.compress import compress as compress_text
+from panda.compression.compress import Compression, CompressionCache, compile_keep, compress
 from panda.compression.fit import (
     STEPS,
     Cut,
@@ -47,7 +46,7 @@ _VALUES = {"price": PRICE, "url": URL, "date": _DATE}
 _Log = Callable[[Execution], None]
 
 
-def compress(
+def compress_document(
     invocation: Invocation,
     file: Annotated[str, argument("The document; - reads standard input.", "FILE|-")],
     budget: Annotated[int, option("Most tokens (cl100k_base) it may have.", "N", min=1)],
@@ -146,7 +145,7 @@ def _compressed(
     settings = invocation.settings
     log = _log_of(invocation)
     if count_tokens(text) <= budget:
-        return compress_text(text, kind=kind, budget_tokens=budget)
+        return compress(text, kind=kind, budget_tokens=budget)
     layer = settings.compression_model_layer
     about: dict[str, Any] = {"user_id": settings.user, "session_id": None, "turn_id": None}
     cache = CompressionCache(
@@ -162,7 +161,7 @@ def _compressed(
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
             journal = NoTurn(settings.user, None, settings.seed or 0)
             try:
-                compression = compress_text(
+                compression = compress(
                     text,
                     kind=kind,
                     budget_tokens=budget,

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
-from panda.actions.search import Hit, opened_meaning
-from panda.actions.search import search as search_turns
+from panda.actions.search import Hit, opened_meaning, search
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import grouped_text, one_line, problem_text
 from panda.documents.text import count_noun
@@ -139,7 +138,7 @@ def rebuild(
     return Result(data, "".join(problem_text(problem) for problem in problems), error=error)
 
 
-def search(
+def search_nodes(
     invocation: Invocation,
     query: Annotated[str, argument("What to look for.", "QUERY")],
     k: Annotated[int, option("Most results.", "K", "-k", min=1, max=POOL)] = 30,
@@ -158,7 +157,7 @@ def search(
     settings = invocation.settings
     index = _index(invocation)
     with _meaning(invocation, index) as meaning:
-        data, hits = search_turns(
+        data, hits = search(
             settings, index, meaning, query=query, limit=k, session=session, since=since, why=explain
         )
     if not hits:

@@ -418,7 +418,7 @@ def lint(
     return Result(data, Table(_LINT_COLUMNS, rows), error=error)
 
 
-def reflect(
+def reflect_on_turns(
     invocation: Invocation,
     dry_run: Annotated[bool, flag("Only show it; write nothing.", "--dry-run")] = False,
 ) -> Result:
@@ -430,13 +430,13 @@ def reflect(
 
     Example: panda memory reflect --dry-run --user demo
     """
-    from panda.actions.reflection import reflect as reflect_on
+    from panda.actions.reflection import reflect
 
     reporter = invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
     app = invocation.open_app(store)
     with _memory_of(invocation, store) as memory:
-        done = reflect_on(app, memory, dry_run=dry_run)
+        done = reflect(app, memory, dry_run=dry_run)
     reporter.step(f"read {count_noun(len(done.turns), 'turn')}; kept {len(done.appended)}")
     data = {
         "user": store.user,

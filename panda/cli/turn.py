@@ -222,14 +222,14 @@ def _read_documents(
 
 def _take_up(
     invocation: Invocation,
-    resume: str | None,
+    word: str | None,
     session: str | None,
     discard: int | None,
     *,
     require_answer: bool,
 ) -> Result:
     """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
-    from panda.actions.turn import resume as resume_turn
+    from panda.actions.turn import resume
     from panda.actions.unfinished import find_unfinished
 
     store = invocation.store_for_writing()
@@ -237,9 +237,9 @@ def _take_up(
     if discard is not None:
         return _discard(invocation, store, discard)
     app = _app(invocation, store)
-    if resume is None:
+    if word is None:
         return _resume_all(app, session, tell)
-    done = resume_turn(app, find_unfinished(app.store, resume))
+    done = resume(app, find_unfinished(app.store, word))
     asked = turn_result(done, tell, require_answer=require_answer)
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from msgspec import UNSET, structs
-from msgspec import UnsetType as Unset
+from msgspec import UNSET, UnsetType, structs
 
 from panda import __version__
 from panda.documents.context import render_section
@@ -216,9 +215,9 @@ class Options(Whole, frozen=True, forbid_unknown_fields=False):
     """What the command of a run was given."""
 
     live: bool = False  # of a replay: models answer what was not recorded; of a batch: it runs in the store
-    selection: tuple[str, ...] | Unset = UNSET  # of a replay
-    save: bool | Unset = UNSET  # of a batch
-    seed: int | Unset | None = UNSET  # of a batch
+    selection: tuple[str, ...] | UnsetType = UNSET  # of a replay
+    save: bool | UnsetType = UNSET  # of a batch
+    seed: int | UnsetType | None = UNSET  # of a batch
 
 
 class RunPlan(FileRecord, frozen=True):

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta
-from msgspec import UnsetType as Unset
+from msgspec import UNSET, Meta, UnsetType
 
 from panda.documents.records import Id, Record, decode, encode
 from panda.documents.text import one_line
@@ -30,7 +29,7 @@ class Expectation(Record, frozen=True):
     cites: _Phrases = ()  # node ids that it cites
     exit_code: int = 0  # as of `panda turn`
     answered: bool | None = None  # whether anything was found to answer with
-    outcome: TurnOutcome | tuple[TurnOutcome, ...] | Unset = UNSET
+    outcome: TurnOutcome | tuple[TurnOutcome, ...] | UnsetType = UNSET
     """What the turn comes to, or one of several; the exit code then counts only where it is not 0."""
 
 

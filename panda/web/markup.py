@@ -101,12 +101,11 @@ def parse_html(text: str) -> HtmlElement | None:
     Return the tree of a page, with its raised and lowered text spelled out so that no reader glues it to the
     number beside it; None if there is nothing in it.
     """
-    from lxml import etree
-    from lxml import html as parsing
+    from lxml import etree, html
 
-    parser = parsing.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = parsing.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        root = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError):
         return None
     _spell_marks(root)
@@ -115,9 +114,9 @@ def parse_html(text: str) -> HtmlElement | None:
 
 def render_html(root: HtmlElement) -> str:
     """Return a tree as a page again, without the narrow blanks that group the digits of a number."""
-    from lxml import html as parsing
+    from lxml import html
 
-    text = str(parsing.tostring(root, encoding="unicode"))
+    text = str(html.tostring(root, encoding="unicode"))
     return re.sub(_NARROW, lambda match: "".join(match[0].split()), text)
 
 

@@ -117,7 +117,7 @@ def _exported(exported: "Export", form: str, out: Path | None) -> Result:
     return Result(data, body, error=CheckError(message, where=f"turn {first.turn}", fix=first.fix))
 
 
-def import_file(
+def import_conversations(
     invocation: Invocation,
     file: Annotated[str, argument("The file as it was delivered, a .zip too; - for stdin.", "FILE")],
     from_: Annotated[
@@ -142,7 +142,7 @@ def import_file(
 
     Example: panda import --from chatgpt export.zip --dry-run
     """
-    from panda.addons.exchange.intake import import_file as take_in
+    from panda.addons.exchange.intake import import_file
     from panda.cli.index import fill_imported  # each command waits for what it needs alone
 
     reporter = invocation.reporter
@@ -151,7 +151,7 @@ def import_file(
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
         export_file = _given(invocation, layout, place, name, from_)
-        done = take_in(export_file, layout, dry_run=dry_run)
+        done = import_file(export_file, layout, dry_run=dry_run)
     if not dry_run:
         fill_imported(invocation, sorted({turn.user for turn in done.turns if turn.created}))
     return _imported(invocation, done, export_file, dry_run=dry_run)

@@ -5,8 +5,7 @@ from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
-from panda.addons.view.formats import number as number_text
-from panda.addons.view.formats import seconds as seconds_text
+from panda.addons.view import formats
 from panda.addons.view.plots import Line, Plot, plot_columns, plot_line, share_of
 from panda.addons.view.shelf import Part, Query, Shelf
 from panda.documents.times import read_instant
@@ -89,7 +88,7 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
         plot_id: str, title: str, top: str, heads: Mapping[str, Sequence[float | None]], **marks: Any
     ) -> Plot:
         rows = [
-            (name, *map(number_text, cells))
+            (name, *map(formats.number, cells))
             for name, *cells in zip(names, *heads.values(), strict=True)
             if any(cell is not None for cell in cells)
         ]
@@ -97,8 +96,8 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
         return Plot(plot_id, title, ("day", *heads), rows[::-1], top, "0", ends, **marks)
 
     def columns(plot_id: str, title: str, counts: Sequence[float | None]) -> Plot:
-        top = number_text(max((count for count in counts if count is not None), default=0))
-        texts = [number_text(count) for count in counts]
+        top = formats.number(max((count for count in counts if count is not None), default=0))
+        texts = [formats.number(count) for count in counts]
         return plot(plot_id, title, top, {plot_id: counts}, columns=plot_columns(names, counts, texts))
 
     usual = values(lambda sums: sums.p50_ms)
@@ -107,7 +106,7 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
     latency = plot(
         "latency",
         "Latency",
-        seconds_text(longest / 1000),
+        formats.seconds(longest / 1000),
         {"median ms": usual, "p95 ms": slow},
         lines=[
             plot_line("95 in 100 take at most", "two", slow, longest),
