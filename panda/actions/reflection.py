@@ -142,19 +142,27 @@ def _last_turns(app: App) -> list[TurnRecord]:
 
 def _proposal(candidate: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
     now = app.settings.clock().replace(microsecond=0)
-    return Proposal(candidate.relation, candidate.value, candidate.text, candidate.turn, now, (batch,))
+    return Proposal(
+        candidate.relation,
+        candidate.value,
+        text=candidate.text,
+        source_turn=candidate.turn,
+        proposed_at=now,
+        batches=(batch,),
+    )
 
 
 def _assertion(proposal: Proposal, user: str) -> Assertion:
-    fields = (
+    return Assertion(
         "",
         f"user:{user}",
-        proposal.relation,
-        typed_value(proposal.value),
-        NodeKind.TURN.id(proposal.source_turn),
-        REFLECTED,
+        relation=proposal.relation,
+        value=typed_value(proposal.value),
+        source=NodeKind.TURN.id(proposal.source_turn),
+        confidence=REFLECTED,
+        scope="local",
+        source_turn=proposal.source_turn,
     )
-    return Assertion(*fields, "local", source_turn=proposal.source_turn)
 
 
 def _choose(app: App, offered: list[Candidate], turns: list[TurnRecord]) -> list[Candidate]:

@@ -74,8 +74,17 @@ def make_statement(
     until = read_instant(options.valid_until, where or "--valid-until")
     if until is not None and len(str(options.valid_until).strip()) == _DAY_CHARS:
         until = until.replace(hour=23, minute=59, second=59)  # a day ends with its last second
-    fields = ("", entity, relation, value, f"user:{user}", SAID_BY_USER, scope)
-    return Assertion(*fields, kind=kind, valid_until=until)
+    return Assertion(
+        "",
+        entity,
+        relation=relation,
+        value=value,
+        source=f"user:{user}",
+        confidence=SAID_BY_USER,
+        scope=scope,
+        kind=kind,
+        valid_until=until,
+    )
 
 
 def read_value(words: Sequence[str], type_: str | None) -> Value:

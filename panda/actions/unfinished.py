@@ -177,7 +177,9 @@ def find_unfinished(store: UserStore, word: str) -> int:
 
 def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
     if isinstance(before, Problem):
-        return ResumedTurn(number, None, "unreadable", "unreadable", before.exit_code, before)
+        return ResumedTurn(
+            number, None, before="unreadable", status="unreadable", exit_code=before.exit_code, error=before
+        )
     data: Mapping[str, Any] = {}
     try:
         done = resume(app, number)
@@ -198,7 +200,9 @@ def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
         code = error.exit_code
     elif status == "clarify":
         code = ASKED_BACK
-    return ResumedTurn(number, before.session_id, before.status, status, code, error)
+    return ResumedTurn(
+        number, before.session_id, before=before.status, status=status, exit_code=code, error=error
+    )
 
 
 def error_of(resumed: list[ResumedTurn]) -> Problem | None:

@@ -86,7 +86,9 @@ def compress_document(
     read_as = _read_type(content_type, "" if file == "-" else Path(file).resolve().as_posix(), text)
     if out is None and not raw and not invocation.as_json:
         text = _as_printed(text, budget, invocation.reporter)
-    compression = _compressed(text, file, read_as, budget, query, keep or (), invocation)
+    compression = _compressed(
+        text, file, read_as=read_as, budget=budget, query=query, keep=keep or (), invocation=invocation
+    )
     kept_counts = _kept_by_kind(text, compression)
     if explain_it:
         _explain(invocation.reporter, compression)
@@ -155,7 +157,9 @@ def _compressed(
     with open_layers(settings, invocation.environ) as layers:
         info = None if layers.is_offline(layer) else layers.model(layer).info
         version = book.recipe_for(STEPS[kind], "chat").text if info else None
-        key = cache.key(text, *read_as, budget, query, list(keep), info.digest if info else None, version)
+        digest = info.digest if info else None
+        decided_by = (text, kind, document_format, budget, query, list(keep), digest, version)
+        key = cache.key(*decided_by)
         was_kept = (compression := cache.find(key)) is not None
         if compression is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
@@ -183,11 +187,11 @@ def _compressed(
     cut = Cut(
         name,
         compression.before_tokens,
-        compression.after_tokens,
-        compression.method,
-        kind,
-        "command",
-        compression.seconds,
+        after_tokens=compression.after_tokens,
+        method=compression.method,
+        content_type=kind,
+        trigger="command",
+        seconds=compression.seconds,
     )
     now = render_time(settings.clock())
     asked = None if was_kept else info

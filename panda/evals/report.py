@@ -117,7 +117,14 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     server = executor.served_by(executor.book.load_recipe(key).model_layer) if kind.step else "code"
     if (judged := judge(case, executor)) is not None:
         listed = () if isinstance(judged, str) else judged
-        return Answered(case, key, server, time.monotonic() - started, render_label(judged), listed)
+        return Answered(
+            case,
+            key,
+            served_by=server,
+            seconds=time.monotonic() - started,
+            answer=render_label(judged),
+            listed=listed,
+        )
     answer = str(kind.answer(_ask(executor, case)))
     answer = next((label for label, value in kind.labels.items() if value == answer), answer)
     return Answered(case, key, server, time.monotonic() - started, answer)

@@ -301,7 +301,14 @@ class Batch:
         paths = ((folder.number, folder.paths.directory) for folder in folders)
         earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
         query = self._queries[str(planned.item)]
-        return Task(self._run.id, query, planned.user, str(planned.session), planned.turn, earlier)
+        return Task(
+            self._run.id,
+            query,
+            user=planned.user,
+            session=str(planned.session),
+            turn=planned.turn,
+            earlier=earlier,
+        )
 
     def _ended(self, planned: PlannedTurn, result: Made) -> tuple[TurnLine, dict[str, Any]]:
         """Take what an item made into the run, and give its line, which is not kept yet, and what is told."""

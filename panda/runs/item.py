@@ -170,7 +170,15 @@ class Items:
                 self._known[number] = _memory_after(store.open(number), store, memory), entries
             memory, sources[f"turns/{turn_name(number)}"] = self._known[number]
         earlier = frozenset(number for number, _ in task.earlier)
-        return Bound(task.turn, store.clock(), snapshot, True, memory, sources, earlier)
+        return Bound(
+            task.turn,
+            store.clock(),
+            snapshot=snapshot,
+            is_apart=True,
+            memory=memory,
+            sources=sources,
+            beside=earlier,
+        )
 
     def close(self) -> None:
         """Let go of what it has open, and of what nobody has taken up."""

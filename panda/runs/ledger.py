@@ -375,7 +375,15 @@ class RunFolder:
         folder = cls(directory)
         began = render_time(started)
         plan = RunPlan(
-            "panda.run/1", directory.name, mode, began, None, tuple(turns), fingerprint, options, None
+            "panda.run/1",
+            directory.name,
+            mode=mode,
+            started_at=began,
+            finished_at=None,
+            turns=tuple(turns),
+            fingerprint=fingerprint,
+            options=options,
+            results=None,
         )
         folder.write_plan(plan)
         return folder

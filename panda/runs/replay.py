@@ -271,7 +271,16 @@ def simulate(
         more = f" and {len(changed) - _MOST_CHANGED} more" if len(changed) > _MOST_CHANGED else ""
         findings.append(f"changed since the turn: {', '.join(changed[:_MOST_CHANGED])}{more}")
     where = str(layout.of(settings.user).turn(number).directory)
-    return TurnLine(number, settings.user, where, result, tuple(findings), different, misses, outcome)
+    return TurnLine(
+        number,
+        settings.user,
+        directory=where,
+        result=result,
+        findings=tuple(findings),
+        different=different,
+        misses=misses,
+        outcome=outcome,
+    )
 
 
 def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:

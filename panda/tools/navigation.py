@@ -60,7 +60,7 @@ def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
     if context.web_browser:
         opened = open_page_browser(client, check)
     with opened as browser:
-        walk = _Walk(goal, context, context.ask, client, check, browser)
+        walk = _Walk(goal, context, ask=context.ask, client=client, check=check, browser=browser)
         return walk.run(Control("link", "start", str(start)))
 
 
@@ -252,7 +252,9 @@ class _Walk:
             return ToolResult("error", error=": ".join([why, *self.failed[:1]]))
         files = tuple(file for node in self.nodes for file in files_of(node))
         claims = tuple(dict.fromkeys(self.claims))
-        return ToolResult("success", data, None, claims, entities_of(self.nodes), files)
+        return ToolResult(
+            "success", data, error=None, claims=claims, entities=entities_of(self.nodes), artifacts=files
+        )
 
 
 def _action(id_: str, control: Control, goal: str) -> Option:

@@ -160,9 +160,18 @@ class WebClient:
     def _page(self, asked: Url, answer: "_Answer") -> Page:
         where = str(answer.url)
         headers = answer.headers
-        stamps = (headers.get("etag"), headers.get("last-modified"))
+        etag = headers.get("etag")
+        last_modified = headers.get("last-modified")
         if answer.status == 304:
-            return Page(str(asked), where, "", None, None, *stamps)
+            return Page(
+                str(asked),
+                where,
+                media_type="",
+                charset=None,
+                text=None,
+                etag=etag,
+                last_modified=last_modified,
+            )
         content_type = headers.get("content-type", "")
         media_type = content_type.partition(";")[0].strip().lower() if "/" in content_type else ""
         if media_type and media_type not in _PAGE_TYPES + _TEXT_TYPES:
@@ -175,7 +184,15 @@ class WebClient:
             raise WebError("it is no text", where=where)
         text, charset = decode_page(body, content_type, where=where)
         media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")
-        return Page(str(asked), where, media_type, charset, text, *stamps)
+        return Page(
+            str(asked),
+            where,
+            media_type=media_type,
+            charset=charset,
+            text=text,
+            etag=etag,
+            last_modified=last_modified,
+        )
 
     def _check_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> None:
         origin = url.origin

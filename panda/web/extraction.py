@@ -121,7 +121,7 @@ def _read_blocks(blocks: Sequence[Block]) -> list[_Reading]:
                 prices = tuple(_prices(block.text))
             stock = False if _finds("sold", block.text) else _finds("stocked", block.text) or None
         name = _name_before(blocks, n) if prices or stock is not None else ""
-        readings.append(_Reading(block, in_menu, aside, prices, stock, name))
+        readings.append(_Reading(block, in_menu, aside=aside, prices=prices, stock=stock, name=name))
     return readings
 
 

@@ -419,7 +419,14 @@ class _Open:
             if end > _BLOCK_CHARS:
                 end = text.rfind(" ", 0, _BLOCK_CHARS) + 1 or _BLOCK_CHARS
             part = text[:end].strip()
-            yield Block(part, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
+            yield Block(
+                part,
+                self.tag,
+                hints=self.hints,
+                in_navigation=self.in_navigation,
+                struck=self.struck,
+                link_share=round(share, 2),
+            )
             text = text[end:]
 
 

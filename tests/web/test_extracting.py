@@ -26,13 +26,29 @@ def read(name: str) -> Extraction:
     """A page of tests/web/pages, as if it had been fetched."""
     text, charset = decode_body((PAGES / name).read_bytes(), "")
     return extract_page(
-        Page("http://a.example/", "http://a.example/", "text/html", charset, text, None, None)
+        Page(
+            "http://a.example/",
+            "http://a.example/",
+            media_type="text/html",
+            charset=charset,
+            text=text,
+            etag=None,
+            last_modified=None,
+        )
     )
 
 
 def html(text: str) -> Extraction:
     return extract_page(
-        Page("http://a.example/", "http://a.example/", "text/html", "utf-8", text, None, None)
+        Page(
+            "http://a.example/",
+            "http://a.example/",
+            media_type="text/html",
+            charset="utf-8",
+            text=text,
+            etag=None,
+            last_modified=None,
+        )
     )
 
 

@@ -223,7 +223,16 @@ def _read_line(text: str, name: str, number: int) -> NewTurn:
     if line.summary is not None or line.topics:
         summary = IndexSummary(line.summary, line.topics or (), None, has_research=False, research_topic=None)
     own_number = line.turn if isinstance(line.turn, int) else 0
-    return NewTurn(where, line.user, line.session, at, line.query, line.response, own_number, summary)
+    return NewTurn(
+        where,
+        line.user,
+        session=line.session,
+        at=at,
+        query=line.query,
+        response=line.response,
+        number=own_number,
+        summary=summary,
+    )
 
 
 def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewTurn, bool]]:
@@ -263,8 +272,16 @@ def _saved_turn(store: UserStore, number: int, *, with_summary: bool = False) ->
     with suppress(Problem):
         metadata = folder.read_metadata()
         response = folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else ""
-        fields = metadata.session_id, metadata.created_at, metadata.query, response
-        return NewTurn("", store.user, *fields, number, folder.find(IndexSummary) if with_summary else None)
+        return NewTurn(
+            "",
+            store.user,
+            session=metadata.session_id,
+            at=metadata.created_at,
+            query=metadata.query,
+            response=response,
+            number=number,
+            summary=folder.find(IndexSummary) if with_summary else None,
+        )
     return None
 
 
@@ -349,7 +366,8 @@ def _turns_of(conversation: Conversation, user: str, name: str) -> tuple[list[Ne
     exchanges, left = exchanges_of(conversation)
     session = conversation.session
     return [
-        NewTurn(name, user, session, exchange.at, exchange.query, exchange.response) for exchange in exchanges
+        NewTurn(name, user, session=session, at=exchange.at, query=exchange.query, response=exchange.response)
+        for exchange in exchanges
     ], left
 
 
@@ -403,7 +421,14 @@ def _write(store: UserStore, turns: Sequence[NewTurn], advance: Callable[[], Non
 
 
 def _build(directory: Path, turn: NewTurn, now: datetime) -> None:
-    front = FrontMatter(CONTEXT_SCHEMA, turn.number, turn.user, turn.session, "chat", turn.at)
+    front = FrontMatter(
+        CONTEXT_SCHEMA,
+        turn.number,
+        user_id=turn.user,
+        session_id=turn.session,
+        mode="chat",
+        created_at=turn.at,
+    )
     query = Section(Phase.QUERY_ANALYZER, (Text(turn.query),))
     answer = Section(Phase.SYNTHESIZER, (Text(turn.response),) if turn.response else ())
     metadata = Metadata(

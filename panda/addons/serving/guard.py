@@ -118,7 +118,9 @@ class Guard:
         challenge = ((b"www-authenticate", asked),)
         message = "the token is wrong" if token else "a token is needed"
         fix = "send Authorization: Bearer with the server's PANDA_TOKEN"
-        return Refusal(401, "UnauthorizedError", message, "Authorization", fix, challenge)
+        return Refusal(
+            401, "UnauthorizedError", message=message, where="Authorization", fix=fix, headers=challenge
+        )
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
         """The whole body; None if the client has gone."""
@@ -140,7 +142,14 @@ class Guard:
                         return bytes(body)
         except TimeoutError:
             late = f"the request took longer than {self._limits.receive_seconds:g} seconds to arrive"
-            return Refusal(408, "TimeoutError", late, "body", "send it faster", ((b"connection", b"close"),))
+            return Refusal(
+                408,
+                "TimeoutError",
+                message=late,
+                where="body",
+                fix="send it faster",
+                headers=((b"connection", b"close"),),
+            )
 
 
 def _password(credentials: bytes) -> bytes:

@@ -176,7 +176,14 @@ async def _refuse_route(request: Request, exc: Exception) -> Response:
     message = f"this path does not know {request.method[:20]}"
     fix = f"use {allowed}"
     return _response(
-        Refusal(405, "MethodError", message, "method", fix, ((b"allow", allowed.encode("latin-1")),))
+        Refusal(
+            405,
+            "MethodError",
+            message=message,
+            where="method",
+            fix=fix,
+            headers=((b"allow", allowed.encode("latin-1")),),
+        )
     )
 
 

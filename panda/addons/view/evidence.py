@@ -160,7 +160,19 @@ def find_evidence(
             node = loaded[node_id]
             place = nodes.get(node_id, "")
             refused = bool(fault)
-            sources.append(_source(anchor, mark, node_id, place, text, node, at, past, is_refused=refused))
+            sources.append(
+                _source(
+                    anchor,
+                    mark,
+                    node_id=node_id,
+                    place=place,
+                    text=text,
+                    node=node,
+                    at=at,
+                    past=past,
+                    is_refused=refused,
+                )
+            )
         with_evidence.append(Statement(text, tuple(sources), fault, tuple(told_claims(fault, text) or ())))
     return tuple(with_evidence)
 

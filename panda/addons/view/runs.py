@@ -149,7 +149,15 @@ class RunReader:
                         continue
                     line = part.record
                     root = _root_of(line.directory)
-                    ended = Ended(line.key, line.turn, root, line.result, line.verdict, part.start, part.end)
+                    ended = Ended(
+                        line.key,
+                        line.turn,
+                        root=root,
+                        result=line.result,
+                        verdict=line.verdict,
+                        start=part.start,
+                        end=part.end,
+                    )
                     self._lines.append(ended)
         except (Problem, OSError) as exc:
             return [*self._bad[:_MOST_BAD], (RUN_TURNS_JSONL, str(exc))]

@@ -93,7 +93,9 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
             if any(cell is not None for cell in cells)
         ]
         ends = (names[0], names[-1] if len(names) > 1 else "")
-        return Plot(plot_id, title, ("day", *heads), rows[::-1], top, "0", ends, **marks)
+        return Plot(
+            plot_id, title, heads=("day", *heads), rows=rows[::-1], top=top, bottom="0", ends=ends, **marks
+        )
 
     def columns(plot_id: str, title: str, counts: Sequence[float | None]) -> Plot:
         top = formats.number(max((count for count in counts if count is not None), default=0))

@@ -41,7 +41,9 @@ class StepNodes:
             message = self._reader.problems.get(name, "there is no such file")
             raise MemoryNodeError(f"{node_id}: {name}: {message}", where=name)
         title = f"{step.tool}: {step.status}"
-        return Node(node_id, "research_cache", title, name, self._past.at, _items(step))
+        return Node(
+            node_id, "research_cache", title=title, provenance=name, at=self._past.at, items=_items(step)
+        )
 
 
 def _items(step: Step) -> tuple[Line, ...]:
