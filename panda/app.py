@@ -369,7 +369,7 @@ class App:
         return session
 
     def _snapshot(self, session: Session | None, memory: Projection | None, bound: Bound | None) -> Snapshot:
-        """What is there now: what the turn reads is held against it, so that nothing later counts."""
+        """Return what is there now: what the turn reads is held against it, so that nothing later counts."""
         user = self.settings.user
         self.index.freshen(user)
         if self.meaning is not None:
@@ -429,7 +429,7 @@ class App:
         forgetting.forget_in_turn(things, reading.not_stored, turns, session)
 
     def _left_by_forgetting(self, reading: Reading) -> list[str]:
-        """Where the texts of what a turn forgets stay, each with the reason."""
+        """Return the places where texts stay that a turn forgets, each with the reason."""
         things = [listed.thing for listed in listed_things(reading, self._reader)]
         places = Forgetting(self.store, []).places_of_things(things) if things else []
         return [f"{self.store.name_of(place.path)}: {place.left}" for place in places if place.left]

@@ -99,7 +99,7 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
 
 
 def verdict_of(problems: Iterable[Problem]) -> Verdict:
-    """What a check says that found these problems."""
+    """Return the verdict of a check that found these problems."""
     verdicts = {problem.verdict for problem in problems}
     return next((v for v in (Verdict.UNSOUND, Verdict.NOT_JUDGED) if v in verdicts), Verdict.SOUND)
 

@@ -328,7 +328,10 @@ class Forgetting:
         *,
         named: Subject | None = None,
     ) -> Wanted:
-        """What things say; a key or sentence that is *named* itself goes with all that it says."""
+        """
+        Return what is to go for some things; a key or sentence that is *named* itself goes with all that it
+        says.
+        """
         subjects = {subject for thing in things for subject in thing.keys}
         if named is not None:
             subjects.add(named)
@@ -415,7 +418,10 @@ class Forgetting:
         return None
 
     def _of(self, facts: Collection[Assertion], clauses: Sequence[str] = ()) -> Wanted:
-        """What assertions say, of those without words of their own what told them, and clauses."""
+        """
+        Return what is to go for assertions and clauses; an assertion without words of its own counts as the
+        text that told it.
+        """
         texts = [text.rstrip(" .!?…") for text in clauses]
         user = self._store.user
         for fact in facts:
@@ -619,7 +625,10 @@ class _Walk:
                     self._first.setdefault(store.user, 0)
 
     def _changes(self) -> Iterator[tuple[Path, bytes]]:
-        """What files become that change; turns first, since what is said of them depends on them."""
+        """
+        Yield each file that changes, with its new content; turns first, since what is said of them depends on
+        them.
+        """
         others: list[Path] = []
         for directory, paths in groupby(self._files(), lambda path: self._owner(path)[2]):
             if directory is None:
@@ -742,7 +751,9 @@ class _Walk:
         return b"\n".join(parts)
 
     def _look(self, path: Path) -> bytes | None:
-        """What a file holds; None, and told, of notes that hold a text, and where it cannot be had."""
+        """
+        Return the content of a file; None, and told, of notes that hold a text, and where it cannot be had.
+        """
         eraser = self._eraser
         data = None
         if eraser.count(os.fsencode(path.name)):
@@ -852,7 +863,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _names(path: Path, nodes: Sequence[str]) -> bool:
-    """Whether a file of a turn names one of some nodes."""
+    """Return whether a file of a turn names one of some nodes."""
     data = _read(path) if nodes else b""
     return any(f'"{node}"'.encode() in data for node in nodes)
 

@@ -104,7 +104,7 @@ class Pipeline:
 
     @contextmanager
     def guard(self, turn: Turn, number: int, seconds: Mapping[int, float] | None = None) -> Iterator[None]:
-        """What stops the block, some work of a phase, stops the turn; raises as run."""
+        """Stop the turn if anything stops the block, some work of a phase; raises as run."""
         try:
             raise_lost_interrupt()
             yield
@@ -217,7 +217,7 @@ def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> No
 
 
 def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:
-    """What calls took in all; what is unknown of one is unknown of all."""
+    """Return the tokens of calls in all; a number that one call lacks is None."""
     kinds = ("prompt", "reused", "output")
     counts = {kind: [getattr(call.usage, kind) for call in calls] for kind in kinds}
     return {f"{kind}_tokens": None if None in each else sum(each) for kind, each in counts.items()}

@@ -121,14 +121,17 @@ class Settings:
 
     @property
     def compression(self) -> Limits:
-        """What is set of how sections and inputs are kept within their budgets."""
+        """Return the settings of how sections and inputs are kept within their budgets."""
         budgets = self.default_context_budget, self.response_token_reserve
         return Limits(
             self.compression_enabled, *budgets, self.compression_threshold, self.min_compression_savings
         )
 
     def on_store(self, root: Path, **others: object) -> "Settings":
-        """The same for another store, which no file of the project has named, with *others* changed too."""
+        """
+        Return the settings for another store, which no file of the project has named, with *others* changed
+        too.
+        """
         entries = {**self.entries, "root": Given(root, "command", "command", root, root)}
         return replace(self, root=root, entries=entries, **others)  # type: ignore[arg-type]  # fields of this class
 
@@ -142,11 +145,13 @@ class Settings:
         return self.now or datetime.now(UTC)
 
     def origin(self, name: str) -> str:
-        """Where a field's value came from: "--root", "PANDA_ROOT", the path of a file, or "default"."""
+        """
+        Return where a field's value came from: "--root", "PANDA_ROOT", the path of a file, or "default".
+        """
         return self.entries[name].origin if name in self.entries else "default"
 
     def place(self, name: str) -> str:
-        """The same for an error: with line and key of a file."""
+        """Return where a field's value came from, for an error: with line and key of a file."""
         return self.entries[name].place if name in self.entries else "default"
 
 
@@ -262,7 +267,7 @@ def _store_around(cwd: Path) -> Path | None:
 
 
 def default_cache_dir(environ: Mapping[str, str]) -> Path:
-    """Where the cache is when nobody has set it, or no settings could be loaded."""
+    """Return the cache directory for when nobody has set it, or no settings could be loaded."""
     return _home(environ, "XDG_CACHE_HOME", ".cache")
 
 

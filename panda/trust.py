@@ -219,7 +219,7 @@ def _claim_of_directory(directory: Path, effect: str) -> Claim:
 
 
 def is_trusted(settings: Settings, name: str) -> bool:
-    """Whether require_trust lets a setting pass."""
+    """Return whether require_trust lets a setting pass."""
     try:
         require_trust(settings, name)
     except UntrustedError:
@@ -261,7 +261,7 @@ def guard_links(settings: Settings) -> None:
 
 
 def fix_of(settings: Settings) -> str:
-    """What to do about a link of the store that is not trusted."""
+    """Return what to do about a link of the store that is not trusted."""
     if settings.origin("root") in ("default", str(settings.project_file)):
         return TRUST_FIX
     named = f"panda trust --root {shlex.quote(str(settings.root))}"
@@ -299,7 +299,7 @@ def find_models_claim(settings: Settings) -> Claim | None:
 
 
 def _claims_of_files(settings: Settings) -> list[Claim]:
-    """What the project's files reach and whose they are, but for the links of the store."""
+    """Return what the project's files reach and whose they are, but for the links of the store."""
     from panda.models.models_file import load_models_file
 
     claims = _claims_of_settings(settings)
@@ -358,7 +358,7 @@ def _claim_of_link(link: str, target: str) -> Claim:
 
 
 def _claims_of_settings(settings: Settings) -> list[Claim]:
-    """What panda.toml reaches, and where the store lies that nobody named, if it is a link."""
+    """Return what panda.toml reaches, and where the store lies that nobody named, if it is a link."""
     file = settings.project_file
     own = [name for name in OUTWARD if settings.origin(name) == str(file)]
     effects = [effect for name in own for effect in _effects(settings, name)]
@@ -373,7 +373,10 @@ def _claims_of_settings(settings: Settings) -> list[Claim]:
 
 
 def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
-    """What a setting reaches outside of the project: key, what its line in the file holds, and the effect."""
+    """
+    Return what a setting reaches outside of the project: key, what its line in the file holds, and the
+    effect.
+    """
     value = getattr(settings, name)
     effect = OUTWARD[name]
     if name == "test_commands":
@@ -393,7 +396,10 @@ def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
 
 
 def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
-    """What a models.yaml of the project reaches; nothing for one that the user named, or the packaged one."""
+    """
+    Return what a models.yaml of the project reaches; nothing for one that the user named, or the packaged
+    one.
+    """
     from panda.models.llama.gguf import BUILTIN_PREFIX, find_gguf
 
     effects: list[tuple[str, str, str]] = []

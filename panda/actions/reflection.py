@@ -69,7 +69,10 @@ def settle(
 
 
 def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], bool]:
-    """Whether memory has a word of its own, a retraction too, on a proposal's key or value under any key."""
+    """
+    Return a function that says whether memory has an assertion, a retraction too, on a proposal's key, or its
+    value under any key.
+    """
     own = [assertion for assertion in assertions if assertion.entity == f"user:{user}"]
     keys = {assertion.relation for assertion in own}
     values = {str(assertion.value.v).lower() for assertion in own}

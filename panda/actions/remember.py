@@ -63,7 +63,9 @@ def find_subject(key: str, options: Given, user: str, where: str = "KEY") -> Sub
 def make_statement(
     key: str, value: Value, options: Given, user: str, *, where: str | None = None
 ) -> Assertion:
-    """What the user says, as memory takes it; *where* is the line of a file, None names the option."""
+    """
+    Return the assertion of a value that the user gives; *where* is the line of a file, None names the option.
+    """
     kind = options.kind_of(key, user)
     if kind not in ("preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where=where or "--kind", fix="preference or fact")

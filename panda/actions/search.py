@@ -33,7 +33,9 @@ def opened_meaning(
     environ: Mapping[str, str],
     layers: Layers | None = None,
 ) -> Iterator[Meaning | None]:
-    """What finds by meaning; None without an encoder, with a warning if there is one that may not be used."""
+    """
+    Yield what finds by meaning; None without an encoder, with a warning if there is one that may not be used.
+    """
     with ExitStack() as stack:
         encoder = None
         try:
@@ -121,7 +123,8 @@ def search(
     why: bool = False,
 ) -> tuple[dict[str, Any], list[Hit]]:
     """
-    What the index of the user finds, best first, as plain JSON values and as it was found; *why* says why.
+    Return what the index of the user finds, best first, as plain JSON values and as hits; with *why* each
+    says why.
     """
     bounds = Bounds(session=session, since=read_instant(since, "--since"))
     user = settings.user

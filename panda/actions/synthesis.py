@@ -61,7 +61,7 @@ def memory_source(store: UserStore) -> FactSource:
 
 
 def _mark(path: Path) -> tuple[int, ...]:
-    """What changes with a file."""
+    """Return values that differ once a file has changed."""
     if not path.exists():
         return ()
     with store_errors(path, "read"):

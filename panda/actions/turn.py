@@ -123,7 +123,9 @@ def run_turn(app: App, turn: Turn) -> TurnResult:
 
 
 def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
-    """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
+    """
+    Return the result of some work on a turn, or what halted it; log the turn's phases, image and warnings.
+    """
     result = None
     error = None
     _log.info(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
@@ -189,7 +191,10 @@ def render_closest(closest_passages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _documents_data(folder: TurnFolder) -> list[dict[str, Any]]:
-    """What was handed over with a query; whether it was compressed is None before its context is gathered."""
+    """
+    Return the documents of a query as JSON values; `compressed` is None before the turn's context is
+    gathered.
+    """
     gathered = folder.find(GatheredContext)
     loaded = gathered.documents if gathered and gathered.documents is not UNSET else ()
     cut = {document.node_id: document.cut for document in loaded}

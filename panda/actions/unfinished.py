@@ -206,7 +206,10 @@ def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
 
 
 def error_of(resumed: list[ResumedTurn]) -> Problem | None:
-    """What the command ends with: 75 if a server was away each time, 3 if anything else did not end well."""
+    """
+    Return the error that the command ends with: 75 if a server was away each time, 3 if anything else did not
+    end well; None if all ended well.
+    """
     bad = [turn for turn in resumed if turn.exit_code]
     if not bad:
         return None

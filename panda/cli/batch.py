@@ -246,7 +246,10 @@ def _read(queries: str, invocation: Invocation) -> "list[Query]":
 
 @contextmanager
 def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What writes the line of each item as it ends, if it is asked for; gone readers are no error."""
+    """
+    Yield a function that writes the line of each item as it ends; it does nothing if *out* is None, and a
+    reader that has gone is no error.
+    """
     if out is None:
         yield lambda line: None
         return

@@ -61,7 +61,7 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
 def _attempt(
     program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str], *, as_json: bool
 ) -> tuple[Result, str | bytes]:
-    """What the command ended with, and the text of it for stdout."""
+    """Run a command and return its result, with the text of it for stdout."""
 
     def render(outcome: Result) -> str | bytes:
         if as_json:
@@ -129,7 +129,7 @@ def _failure(exc: Exception, environ: Mapping[str, str]) -> Result:
 
 
 def _last_place(exc: Exception) -> str:
-    """Where an exception was raised; what it says may hold anything, and is not told."""
+    """Return where an exception was raised; its message may hold anything, and is left out."""
     frames = traceback.extract_tb(exc.__traceback__)
     return f" in {program_path(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 

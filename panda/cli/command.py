@@ -148,7 +148,7 @@ class Document:
 
     @property
     def piped(self) -> bytes:
-        """What goes into a pipe; bytes that are not UTF-8 are written out too."""
+        """Return the bytes for a pipe; those that are not UTF-8 are written out."""
         if self.raw:
             return self.content
         lines = self.content.decode("utf-8", errors="backslashreplace").split("\r\n")
@@ -256,8 +256,8 @@ class Invocation:
 
     def store_for_writing(self, *, any_user: bool = False) -> UserStore:
         """
-        The same for writing, without leftovers (ReadOnlyStoreError if it is the checkout's demo); who is new
-        is made.
+        Return the store for writing, after removing leftovers; a new user is made. Raises ReadOnlyStoreError:
+        it is the demo of the checkout.
         """
         require_trust(self.settings, "root")
         open_store_for_writing(self.settings.root)
@@ -332,7 +332,7 @@ def check_options(command: Callable[..., Any], context: typer.Context) -> None:
 
 
 def _given(context: typer.Context, name: str) -> bool:
-    """Whether a parameter was typed on the command line."""
+    """Return whether a parameter was typed on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -382,7 +382,10 @@ def out_directory(help_: str) -> Any:
 
 
 def report_file(help_: str, *names: str) -> Any:
-    """The same for a report: one from before goes first, so that it is never taken for that of this run."""
+    """
+    Return an option for the file of a report; a file from before is removed first, so that it is never taken
+    for that of this run.
+    """
     return _file_option(help_, "FILE", names, "none", _make_way)
 
 

@@ -198,7 +198,10 @@ def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> No
 
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
-    """How a server is asked for JSON, of several the first of which it is known; None for other models."""
+    """
+    Return how a model's server is asked for JSON, the first that is on record if there are several; None for
+    other models.
+    """
     if model is None or not model.servers or not is_trusted(invocation.settings, "cache_dir"):
         return None
     from panda.models.openai import known_dialects  # httpx takes half a second to import
@@ -208,7 +211,7 @@ def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
 
 
 def _asked_how(model: ModelSpec, dialect: str | None) -> str:
-    """How the model of a recipe is asked."""
+    """Return a sentence on how the model of a recipe is asked."""
     if not model.servers:
         return f"{model.name} writes under the grammar of the schema"
     return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"

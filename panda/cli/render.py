@@ -161,7 +161,9 @@ class _Column:
 
 
 def _is_number(word: str) -> bool:
-    """Whether a word is a number, price, time or date, which says something else where a part is missing."""
+    """
+    Return whether a word is a number, price, time or date, which says something else where a part is missing.
+    """
     letters = sum(char.isalpha() for char in word)
     return letters <= _NUMBER_LETTERS and any(char.isdigit() for char in word)
 

@@ -219,7 +219,9 @@ def diff(
 
 
 def result_of(run_diff: "RunDiff", regressions: list[str], where: str, runs: list[str]) -> Result:
-    """What a comparison ends with; the regressions are what is more than was allowed, a sentence each."""
+    """
+    Return the result of a comparison; the regressions are what is more than was allowed, a sentence each.
+    """
     rows: list[tuple[object, ...]] = [
         (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after))
         for flip in run_diff.flips

@@ -33,7 +33,7 @@ def show(invocation: Invocation) -> Result:
 
 
 def _origin(settings: Settings, name: str) -> str:
-    """Where a setting came from; the three that nobody can set follow from where panda.toml is."""
+    """Return where a setting came from; the three that nobody can set follow from where panda.toml is."""
     if name in (*SETTABLE, "trust"):
         return settings.origin(name)
     if name == "state_dir":

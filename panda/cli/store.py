@@ -188,7 +188,10 @@ def _places(path: Path, store: UserStore) -> list[Path]:
 
 
 def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
-    """What reaches out and is not trusted, below the paths; all if there are none."""
+    """
+    Return a problem for each thing below the paths that reaches out and is not trusted; for all if there are
+    no paths.
+    """
     for place in places:
         if place.absolute().is_relative_to(settings.root):
             continue
@@ -233,7 +236,7 @@ def _store_problems(invocation: Invocation, places: Sequence[Path], *, strict: b
 
 
 def _judged_again(places: Sequence[Path], problems: Sequence[Problem]) -> list[Problem]:
-    """What is wrong with the answers of turns that are named, if their files read."""
+    """Return what is wrong with the answers of the turns that are named, as far as their files read."""
     from panda.runs.verdict import judge_turn
 
     unsound = [Path(problem.path) for problem in problems if problem.path]

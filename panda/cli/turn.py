@@ -290,7 +290,7 @@ def _app(
 
 
 def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is_new: bool = True) -> Result:
-    """The same; where it is a question, the command that answers it is told."""
+    """Return the result unchanged; where it is a question, tell the command that answers it."""
     if asked.code == ASKED_BACK and asked.data is not None:
         turn = app.store.open(int(str(asked.data["turn"]))).read_metadata()
         settings = invocation.settings

@@ -113,7 +113,7 @@ class Case(Record, frozen=True, kw_only=True):
 
     @property
     def of(self) -> Kind:
-        """What is asked."""
+        """Return the kind of what is asked."""
         return KINDS.get(self.kind) or Kind(self.choice, self.recipe or self.step)
 
     def request(self, recipe: Recipe, contract: StepContract[Any], *, query: str = "") -> Request:

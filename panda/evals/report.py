@@ -26,7 +26,10 @@ WRONG_COLUMNS = ("kind", "query", "label", "said")
 
 
 def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
-    """What is no single choice of a recipe, in the terms of its label; None where one is asked."""
+    """
+    Return the answer to a case that no single choice of a recipe gives, in the terms of its label; None where
+    a recipe is asked.
+    """
     query = case.query
     things = [Thing(option.id, "", option.text) for option in case.options]
     match case.kind:
@@ -51,7 +54,7 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
 
 
 def same_phrases(query: str, label: Sequence[str], phrases: Sequence[str]) -> bool:
-    """Whether each labelled phrase overlaps one that was found, and none of these is left over."""
+    """Return whether each labelled phrase overlaps one that was found, and none of these is left over."""
     plain = " ".join(query.lower().split())
 
     def place(phrase: str) -> set[int]:

@@ -173,7 +173,7 @@ class Batch:
 
     @property
     def lines(self) -> list[TurnLine]:
-        """What came last of the items that have ended, in the order of the queries."""
+        """Return the last line of each item that has ended, in the order of the queries."""
         lines_by_item = {**self._former, **self._lines}
         return [lines_by_item[turn.item] for turn in self._plan.turns if turn.item in lines_by_item]
 
@@ -345,7 +345,7 @@ class Batch:
         return line, self._told(line, data)
 
     def _told(self, line: TurnLine, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What came of an item, for whoever reads along."""
+        """Return what an item came to as JSON values, for whoever reads along."""
         return {
             "id": line.item,
             "result": line.result,
@@ -491,7 +491,7 @@ _SPENT = "user_id, turn_id, total_tokens, latency_ms"
 
 
 def estimate(store: UserStore, items: int) -> Estimate:
-    """What the last turns of the log took on average, times the number of items."""
+    """Return the average cost of the last turns of the log times the number of items."""
     executions = Executions(store)
     spent = dict[tuple[str, str], list[float]]()
     executions.read("")

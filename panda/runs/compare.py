@@ -182,7 +182,7 @@ class Thresholds:
 
 
 def compare_runs(before: Side, after: Side) -> RunDiff:
-    """What two runs differ in; costs count the turns that both hold."""
+    """Return how two runs differ; costs count the turns that both hold."""
     first = {outcome.key: outcome for outcome in before.outcomes}
     second = {outcome.key: outcome for outcome in after.outcomes}
     shared = [(first[key], second[key]) for key in first if key in second]
@@ -206,7 +206,7 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
 
 
 def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """What of a difference is more than the thresholds allow, a sentence each; recipes are named."""
+    """Return what of a difference is more than the thresholds allow, a sentence each; recipes are named."""
     sentences = find_faults(diff, thresholds)
     if diff.not_judged and not thresholds.missing:
         turns = [
@@ -234,7 +234,10 @@ def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
 
 
 def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """What of all tokens and seconds grew past the thresholds; what is not known is past any."""
+    """
+    Return a sentence each where all tokens or seconds grew past the thresholds; an unknown number is past
+    any.
+    """
     sentences = []
     tokens = [(cost.tokens_before, cost.tokens_after) for cost in diff.phases]
     seconds = [(cost.seconds_before, cost.seconds_after) for cost in diff.phases]

@@ -154,7 +154,7 @@ class TurnLine(Whole, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
-        """What the run says of the turn."""
+        """Return the verdict on the turn."""
         if self.result in ("not judged", "error", "away"):
             return Verdict.NOT_JUDGED
         return Verdict.SOUND if self.result in ("same", "sound", "passed") else Verdict.UNSOUND
@@ -243,7 +243,7 @@ class RunPlan(FileRecord, frozen=True):
 
 
 def read_outcome(folder: TurnFolder) -> Outcome:
-    """What a turn on disk came to; files that a turn of its kind lacks are left out."""
+    """Return what a turn on disk came to; files that a turn of its kind lacks are left out."""
     metadata = folder.read_metadata()
     recipes = {call.recipe: call.hashes for call in folder.load_calls()}
     try:
@@ -308,7 +308,10 @@ def _recipe_of(step: str, asked: Sequence[str]) -> str:
 
 
 def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
-    """What a run that is begun now depends on; each model is loaded as far as its digest needs."""
+    """
+    Return the recipes and models that a run begun now depends on; each model is loaded as far as its digest
+    needs.
+    """
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
     recipes = {}
     used = set()
@@ -408,7 +411,7 @@ class RunFolder:
         save(plan, self._plan)
 
     def kept_turn(self, user: str, number: int) -> Path:
-        """Where the directory of a turn that was run goes."""
+        """Return the directory for a turn that was run."""
         return self.directory / "turns" / user / turn_name(number)
 
     def places(self) -> dict[TurnKey, TurnPlace]:

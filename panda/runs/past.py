@@ -54,7 +54,7 @@ class Start:
         index.close()
 
     def holds(self, users: Iterable[str]) -> bool:
-        """Whether it was kept whole; what an earlier version of panda kept is not."""
+        """Return whether it was kept whole; what an earlier version of panda kept is not."""
         return all((self.directory / user / _DIGESTS_JSON).is_file() for user in users)
 
     def snapshot(self, user: str) -> Snapshot:

@@ -37,14 +37,14 @@ class Workers(Protocol):
 
     @property
     def width(self) -> int:
-        """How many tasks keep them busy."""
+        """Return how many tasks keep the workers busy."""
 
     def submit(self, task: Any) -> Future[Any]:
         """Begin a task; only while fewer than *width* are under way."""
 
     def made(self, task: Future[Any]) -> Made:
         """
-        What came of a task that has ended.
+        Return what a task that has ended came to.
 
         Raises:
             Problem: No worker can be made ready, or all are gone.
@@ -108,7 +108,9 @@ def run_chains(
 
 
 def attempt(work: Work, task: Any) -> Made:
-    """What work makes of a task; what ends it is no matter for other tasks."""
+    """
+    Return what work makes of a task; an exception is returned as its message, so that other tasks go on.
+    """
     try:
         return work(task), None
     except Problem as exc:
@@ -168,7 +170,7 @@ class Processes:
         return self._begun[place]
 
     def made(self, task: Future[Made]) -> Made:
-        """What came of it, DIED too; raises what made its process not ready."""
+        """Return what a task came to, DIED too. Raises what kept its process from being ready."""
         place, worker = next(pair for pair in self._begun.items() if pair[1].task is task)
         worker.task = None
         try:

@@ -96,7 +96,7 @@ def read_queries(
 
 def unmet(expected: Expectation, answer: Answer, error: str | None = None) -> list[str]:
     """
-    What is not as it was expected, a sentence each; *error* is what the turn ended with.
+    Return what is not as it was expected, a sentence each; *error* is what the turn ended with.
 
     >>> unmet(Expectation(contains="697", cites="turn:12"), Answer(0, "It costs $ 699.", ["turn:13"]))
     ["the answer does not hold '697'", "the answer does not cite 'turn:12'"]

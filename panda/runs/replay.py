@@ -323,7 +323,7 @@ def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
 
 def _changed(app: App, saved: TurnFolder, again: TurnFolder, began: datetime) -> list[str]:
     """
-    What the snapshots of the saved turn and of the one that was run tell apart. They hold one digest for
+    Return what differs between the snapshots of the saved turn and of its replay. They hold one digest for
     several notes: of these only such are named as were written since.
     """
     before = saved.snapshot()
@@ -362,7 +362,9 @@ def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
 
 
 def _rank_alike(before: str, after: str) -> bool:
-    """Whether two retrieval plans differ in nothing but the last digits of what an encoder computed."""
+    """
+    Return whether two retrieval plans differ in nothing but the last digits of what an encoder computed.
+    """
     plans = [parse_json(text, where=RETRIEVAL_PLAN_JSON) for text in (before, after)]
     scores: list[list[float]] = []
     for plan in plans:
@@ -382,7 +384,9 @@ def _rank_alike(before: str, after: str) -> bool:
 
 
 def _judged_alike(before: str, after: str) -> bool:
-    """Whether two files of gathered context differ in nothing but how a second `retry` was recorded."""
+    """
+    Return whether two files of gathered context differ in nothing but how a second `retry` was recorded.
+    """
     return parse(GatheredContext, before, where="saved") == parse(GatheredContext, after, where="now")
 
 
@@ -395,7 +399,10 @@ _SAY_THE_SAME: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def _documents(directory: Path) -> dict[str, str]:
-    """What a turn's query, memory and answers decide of its files, by name; no times and measurements."""
+    """
+    Return the text of each file of a turn that its query, memory and answers decide, by name; no times and
+    measurements.
+    """
     documents = {}
     for path in (path for path in directory.rglob("*") if path.is_file()):
         name = path.relative_to(directory).as_posix()

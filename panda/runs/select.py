@@ -42,7 +42,7 @@ class TurnFilter:
     status: str | None = None  # status, as in metadata.json
 
     def takes(self, metadata: Metadata) -> bool:
-        """Whether a turn is taken."""
+        """Return whether a turn is taken."""
         return (
             self.session in (None, metadata.session_id)
             and (self.since is None or metadata.created_at >= self.since)

@@ -83,8 +83,8 @@ def judge_turn(directory: Path) -> list[Problem]:
 
 def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> Iterator[Problem]:
     """
-    Whether what is written out hashes to its name, each hash is spelt out once, and no line is missing; and
-    whether what a turn went on with keeps to what was allowed.
+    Yield a problem where a text does not hash to its name, a hash is not spelt out once, a line is missing,
+    or a reply that a turn went on with was not allowed.
     """
     spelt_out = set()
     last = {}
@@ -135,7 +135,10 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
 
 
 def _check_judgement(folder: TurnFolder, calls: Sequence[ModelCall]) -> Iterator[Problem]:
-    """Whether gathered_context.json says pass where the model that judged §2 last said something else."""
+    """
+    Yield a problem if gathered_context.json says pass where the model that judged §2 last said something
+    else.
+    """
     gathered = folder.find(GatheredContext)
     judged = [call for call in calls if isinstance(call, GeneratedCall) and _JUDGE in call.recipe]
     if gathered is None or gathered.verdict.status != "pass" or not judged:
@@ -148,7 +151,10 @@ def _check_judgement(folder: TurnFolder, calls: Sequence[ModelCall]) -> Iterator
 
 
 def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:
-    """What is wrong with a reply. Raises SchemaError where it cannot be judged by its schema."""
+    """
+    Return what is wrong with a reply, None if nothing is. Raises SchemaError: it cannot be judged by its
+    schema.
+    """
     if call.finish_reason == "length":
         return "cut off at max_tokens"
     if (schema := call.parameters.get("schema")) is None:
@@ -170,7 +176,7 @@ def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[P
 
 
 def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
-    """Whether the turn went where its own decisions send it."""
+    """Yield a problem where the turn did not go where its own decisions send it."""
     wrong: list[tuple[str, str, str]] = []
     reflection = folder.find(Reflection)
     plan = folder.find(Plan)
@@ -191,7 +197,9 @@ def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
 def _check_answer(
     store: UserStore, folder: TurnFolder, metadata: Metadata, document: ContextDocument
 ) -> Iterator[Problem]:
-    """Whether an approved answer is that of §5, and phase 6's own check of its items finds nothing."""
+    """
+    Yield a problem if an approved answer is not that of §5, or phase 6's own check of its items finds one.
+    """
     answer = document.section(Phase.SYNTHESIZER)
     if metadata.status != "approved" or answer is None:
         return

@@ -69,7 +69,7 @@ class Workspace(Protocol):
 
     @property
     def dry(self) -> bool:
-        """Whether changes stay in memory."""
+        """Return whether changes stay in memory."""
 
     def settle_change(self, step: Step) -> Step | None:
         """Return the finished step of a change that a killed run had announced; None: it is to be made."""

@@ -45,7 +45,7 @@ _STOP = Option("stop", "stop", shown="stop: the goal is reached, or nothing here
 
 
 def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
-    """What the pages of a site say of a goal, from one of them on; see panda/tools/web.py."""
+    """Return what the pages of a site say of a goal, from one of them on; see panda/tools/web.py."""
     if context.ask is None:
         raise UsageError("what is opened next is chosen by a recipe, and this command asks none")
     start = parse_url(url)
@@ -208,7 +208,10 @@ class _Walk:
             self.lines.append((Option(f"c{n}", item.text[:_LINE_CHARS], (), share), claim))
 
     def _choose(self, *, is_last: bool) -> tuple[Control, str] | None:
-        """What is opened next, with what is typed there; the claims of the page are taken on the way."""
+        """
+        Return the control that is opened next, with what is typed there, None at the end; take the claims of
+        the page on the way.
+        """
         keys = sorted(self.waiting, key=lambda key: -share_of_words(self.goal, self.waiting[key].label))
         keys = [] if is_last else keys[:_MOST_CONTROLS]
         offered = {str(n): key for n, key in enumerate(keys, 1)}

@@ -275,7 +275,9 @@ def _price_of(claim: ResearchClaim) -> str | None:
 
 
 def _likeness(*titles: str) -> float:
-    """How likely two titles name one thing: the share of the shorter one's words; 0 for other models."""
+    """
+    Return how likely two titles name one thing: the share of the shorter one's words; 0 for other models.
+    """
     first, second = (set(re.findall(r"\w+", title.lower())) for title in titles)
     model, other = (set(_MODEL.findall(title.lower())) for title in titles)
     if not first or not second or (model and other and not (model <= other or other <= model)):

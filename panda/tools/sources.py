@@ -52,7 +52,10 @@ _WANTED: Mapping[str, Sequence[str]] = {
 
 
 def open_provider(setting: str | None, web: WebClient) -> Callable[[str], list[SearchResult]]:
-    """What searches for a phrase, of a setting "searxng:URL" or "file:DIRECTORY"; UsageError without one."""
+    """
+    Return a function that searches for a phrase, of a setting "searxng:URL" or "file:DIRECTORY"; UsageError
+    without one.
+    """
     kind, _, place = (setting or "").partition(":")
     if kind == "searxng":
         return partial(_ask_searxng, place, web)
@@ -161,7 +164,8 @@ def judge_source(
     taken: Collection[str],
 ) -> float:
     """
-    How much a result promises, 0 to 1: by its place from 0, what is known of its site, and sites taken.
+    Return how much a result promises, 0 to 1: by its place from 0, the quality of its site, and the sites
+    taken.
 
     >>> good = SearchResult("https://shop.example/loq", "Lenovo LOQ 15", "In stock for $697.00")
     >>> poor = SearchResult("http://coupons.example/tag/x", "Coupons", "")
@@ -241,7 +245,7 @@ def choose_read_well(
 
 def subject_words(query: str) -> list[str]:
     """
-    What a query is about, without what it asks of it.
+    Return the words of a query that name its subject, without those that ask.
 
     >>> subject_words("How much does the Lenovo LOQ 15 cost?")
     ['Lenovo', 'LOQ', '15']

@@ -37,7 +37,7 @@ def why_unavailable(name: str, context: ToolContext) -> str | None:
 
 
 def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> str:
-    """What a model is told of tools: a line each, with the arguments they take."""
+    """Return the descriptions of tools for a model: a line each, with the arguments they take."""
     lines = []
     for tool in (TOOLS[name] for name in names):
         more = tool.describe_more(context) if context is not None else ""
@@ -121,7 +121,9 @@ def _urls(query: str, context: ToolContext) -> list[str]:
 
 
 def _goals(query: str, context: ToolContext) -> list[str]:
-    """What is wanted of a site, in the words of a query that names an address of it."""
+    """
+    Return the goal of a query that names an address: its words without the address; [] if it names none.
+    """
     return [one_line(PAGE_ADDRESS.sub("the page", query))[:_GOAL_CHARS]] if PAGE_ADDRESS.search(query) else []
 
 

@@ -90,7 +90,7 @@ def client_of(context: ToolContext) -> WebClient:
 
 
 def _result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
-    """What a visit says, with the lines that share most words with the query as claims."""
+    """Return what a visit says, with the lines that share most words with the query as claims."""
     manifest = visit.manifest
     data = {
         "visit_id": manifest.visit_id,
@@ -153,7 +153,7 @@ def make_visit(page: Page, earlier_visit: Visit | None, context: ToolContext) ->
 
 
 def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:
-    """What a page said when it was last read, each line with that date; [] if the visit cannot be read."""
+    """Return the lines of a page as it was last read, each with that date; [] if the visit cannot be read."""
     try:
         node = context.reader.load(NodeKind.VISIT.id(visit_id))
     except MemoryNodeError:

@@ -84,7 +84,7 @@ def fetch_page(arguments: _FetchArguments, context: ToolContext) -> ToolResult:
     _Navigated,
 )
 def navigate_site(arguments: _NavigateArguments, context: ToolContext) -> ToolResult:
-    """What the pages say of the goal, at most eight; see panda/tools/navigation.py."""
+    """Return what the pages say of the goal, at most eight; see panda/tools/navigation.py."""
     from panda.tools.navigation import navigate
 
     return navigate(arguments.url, arguments.goal, context)

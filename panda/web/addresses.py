@@ -147,7 +147,7 @@ class AddressRules:
                 )
 
     def names(self, url: Url) -> bool:
-        """Whether the user allows the host of an address as it is written there."""
+        """Return whether the user allows the host of an address as it is written there."""
         try:
             address = str(ip_address(url.host))
         except ValueError:

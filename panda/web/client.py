@@ -119,7 +119,10 @@ class WebClient:
             return self._page(asked, answer)
 
     def load(self, url: str, check: Callable[[Url], None], *, seconds: float) -> tuple[str, bytes]:
-        """What a page embeds: its content type and its bytes, under the rules of pages, within some time."""
+        """
+        Return the content type and the bytes of what a page embeds, under the rules of pages, within some
+        time.
+        """
         with self._answer(parse_url(url), None, robots=True, check=check, seconds=seconds) as answer:
             encoding = answer.headers.get("content-encoding", "")
             return answer.headers.get("content-type", ""), read_body(

@@ -182,5 +182,5 @@ class _TimedStream(httpcore.NetworkStream):
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """What all connections trust; reading the authorities takes longer than many a page."""
+    """Return the TLS context of all connections; reading the authorities takes longer than many a page."""
     return ssl.create_default_context(cafile=certifi.where())

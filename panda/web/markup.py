@@ -182,7 +182,10 @@ def _spelled(element: HtmlElement, before: str) -> str | None:
 
 
 def _place_of(element: HtmlElement) -> Literal["raised", "lowered"] | None:
-    """Whether an element's text stands higher or lower than the line, or is small as the cents of a price."""
+    """
+    Return whether an element's text is raised, as the cents of a price in small type are too, or lowered;
+    None if neither.
+    """
     if element.tag in ("sup", "sub", "small"):
         return "lowered" if element.tag == "sub" else "raised"
     if element.tag not in ("span", "b", "i", "em", "strong", "a", "font"):
@@ -211,7 +214,7 @@ def _text_behind(element: HtmlElement) -> str:
 
 def _raised_text(element: HtmlElement, inner: str, before: str, behind: str) -> str:
     """
-    What raised text says in plain text: the decimals of a price, the numerator of a fraction, an ordinal's
+    Return raised text as plain text: the decimals of a price, the numerator of a fraction, an ordinal's
     ending, an exponent as `^3`; a footnote's mark is left out where it links to its note or stands in
     brackets, and stands apart as `[3]` where it may be one.
     """
@@ -251,7 +254,9 @@ def _is_cents(element: HtmlElement, inner: str, before: str, behind: str) -> boo
 
 
 def _is_note(element: HtmlElement, inner: str) -> bool:
-    """Whether raised text is a footnote's mark: by its link within the page, its name or its brackets."""
+    """
+    Return whether raised text is a footnote's mark: by its link within the page, its name or its brackets.
+    """
     around = [*islice(element.iter(), _OUTER_ELEMENTS), *islice(element.iterancestors(), 1)]
     links = any((link.get("href") or "").startswith("#") for link in around if link.tag == "a")
     names = f"{element.get('class') or ''} {element.get('role') or ''}"[:_STYLE_CHARS]
@@ -260,7 +265,7 @@ def _is_note(element: HtmlElement, inner: str) -> bool:
 
 def _lowered_text(inner: str, before: str, behind: str) -> str:
     """
-    What lowered text says in plain text: an index is written behind its letter as in CO2, behind a digit as
+    Return lowered text as plain text: an index is written behind its letter as in CO2, behind a digit as
     `_2`, and apart from a digit that follows.
     """
     if before.endswith(("/", "\u2044")):
@@ -374,7 +379,7 @@ class Markup:
 
 
 def read_markup(root: HtmlElement | None) -> Markup:
-    """What a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
+    """Return what a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
     markup = Markup()
     if root is None:
         return markup

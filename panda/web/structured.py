@@ -132,7 +132,7 @@ def article_fields(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
-    """What the meta tags say, in the same fields; the weakest source."""
+    """Return what the meta tags say, in the same fields; the weakest source."""
     amount = meta.get("product:price:amount") or meta.get("og:price:amount")
     currency = meta.get("product:price:currency") or meta.get("og:price:currency")
     stock = meta.get("product:availability") or meta.get("og:availability")

@@ -150,7 +150,7 @@ def fields_of(project: Path) -> list[Field]:
 
 
 def sounds(field: Field) -> bool:
-    """Whether a field is to be fed by itself."""
+    """Return whether a field is to be fed by itself."""
     return SOUNDS.fullmatch(field.key) is not None
 
 

@@ -22,7 +22,7 @@ def session_of(turn: Turn) -> str:
 
 
 def carries(turn: Turn, text: str) -> bool:
-    """Whether the analyzer was told a text of an earlier turn."""
+    """Return whether the analyzer was told a text of an earlier turn."""
     (request,) = turn.asked("analyzer")
     return text in request.text
 

@@ -287,7 +287,7 @@ class _JsonText:
                 return self._text[self._at : self._at + 1]
 
     def goes_on(self, char: str) -> bool:
-        """Whether the next character is this one, which is gone past."""
+        """Return whether the next character is this one, which is gone past."""
         is_next = self.peek() == char
         self._at += is_next
         return is_next

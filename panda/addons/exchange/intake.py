@@ -64,7 +64,7 @@ class NewTurn:
     summary: IndexSummary | None = None  # what the index is to show, if given
 
     def is_as(self, other: "NewTurn") -> bool:
-        """Whether the same was said, whatever the number."""
+        """Return whether the same was said, whatever the number."""
         return replace(self, where="", number=0) == replace(other, where="", number=0)
 
 

@@ -177,7 +177,7 @@ def _names_this_machine(host: str) -> bool:
 
 def is_loopback(address: str) -> bool:
     """
-    Whether only this machine can reach an address.
+    Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.com")
     (True, True, False, False)

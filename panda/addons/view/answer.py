@@ -64,7 +64,7 @@ def _inlines(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _holds(block_text: str, statement: str) -> bool:
-    """Whether a block of the answer holds a statement, or a part of it where it goes over several."""
+    """Return whether a block of the answer holds a statement, or a part of it where it goes over several."""
     wanted = one_line(visible(statement))
     plain = block_text.replace("\\", "")
     return bool(wanted) and (wanted.replace("\\", "") in plain or _without_marks(plain) in wanted)

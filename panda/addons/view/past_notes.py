@@ -33,8 +33,9 @@ class PastNotes:
 
     def has_changed(self, node: Node) -> bool:
         """
-        Whether a node is a note that says something else now. The digests are those of some notes together:
-        where one of these has changed, it is this one if it was written since or lacks a line that was read.
+        Return whether a node is a note that says something else now. The digests are those of some notes
+        together: where one of these has changed, it is this one if it was written since or lacks a line that
+        was read.
         """
         if not node.id.startswith(NOTE):
             return False

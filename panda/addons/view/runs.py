@@ -189,7 +189,7 @@ def run_names(shelf: Shelf) -> list[str]:
 
 
 def is_run_name(name: str) -> bool:
-    """Whether a name is one that stands in an address as it is."""
+    """Return whether a name is one that stands in an address as it is."""
     return name.isascii() and len(name) <= 100 and name.replace("-", "").replace("_", "").isalnum()
 
 
@@ -218,7 +218,7 @@ def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
 
 def _is_saved(layout: Layout, run: RunReader, turn: Ended | PlannedTurn) -> bool:
     """
-    Whether the store holds the turn that a row of a run is of.
+    Return whether the store holds the turn that a row of a run is of.
 
     An item of a batch that saves nothing has the number of a turn that is not its own, and so may one of a
     batch whose run.json cannot be read.
@@ -232,7 +232,7 @@ def _is_saved(layout: Layout, run: RunReader, turn: Ended | PlannedTurn) -> bool
 
 
 def _is_here(layout: Layout, root: str | None) -> bool:
-    """Whether a run means this store, wherever it lies by now."""
+    """Return whether a run means this store, wherever it lies by now."""
     return root is None or ("\0" not in root and Path(root).resolve() == layout.root.resolve())
 
 

@@ -65,7 +65,7 @@ class Shelf:
 
     @property
     def is_selection(self) -> bool:
-        """Whether only some turns and runs are shown, and nothing else of the store."""
+        """Return whether only some turns and runs are shown, and nothing else of the store."""
         return self._selected is not None
 
     def kept(self, name: Hashable, make: Callable[[], _T]) -> _T:

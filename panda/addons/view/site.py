@@ -136,7 +136,7 @@ class Written:
         return not self._is_selection
 
     def is_turn(self, path: str) -> bool:
-        """Whether it is the page of a turn."""
+        """Return whether it is the page of a turn."""
         return path in self._there and path.startswith("turns/")
 
     def asset(self, here: str, name: str) -> str:

@@ -41,11 +41,13 @@ class Filter:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes every turn."""
+        """Return whether it takes every turn."""
         return self == Filter(search=None, session=None, status=None, outcome=None, since=None, until=None)
 
     def takes(self, row: TurnRow) -> bool:
-        """Whether a turn is taken, as far as its metadata.json tells; an unreadable one unless asked."""
+        """
+        Return whether a turn is taken, as far as its metadata.json tells; an unreadable one unless asked.
+        """
         if row.problem is not None:
             return self.is_open
         return (

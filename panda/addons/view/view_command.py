@@ -80,7 +80,7 @@ def _served(
 
 
 def _has_browser(environ: Mapping[str, str]) -> bool:
-    """Whether a browser with a window can be opened: one in the terminal would take that over."""
+    """Return whether a browser with a window can be opened: one in the terminal would take that over."""
     named = any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     return named or sys.platform in ("darwin", "win32")
 
@@ -100,7 +100,7 @@ def _written(invocation: Invocation, layout: UserStore, words: Sequence[str], ou
 
 
 def _is_run(layout: Layout, word: str) -> bool:
-    """Whether a word means a run of the store: a name, and no path."""
+    """Return whether a word means a run of the store: a name, and no path."""
     return word == "last" or ("/" not in word and (layout.runs / word / RUN_JSON).is_file())
 
 
