@@ -41,7 +41,7 @@ ERRORS = {
 
 
 def interventions(ann: ScriptedPanda) -> list[str]:
-    """What halted."""
+    """Return the names of the interventions."""
     return [path.stem for path in (ann.store / "interventions").glob("*.json")]
 
 

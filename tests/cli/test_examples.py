@@ -37,7 +37,7 @@ def example_of(command: str) -> list[str]:
 
 
 def place(command: str) -> int:
-    """Where in the order of all commands one comes."""
+    """Return the place of a command in the order of all commands."""
     if command in FIRST:
         return FIRST.index(command) - len(FIRST)
     return LAST.index(command) + 1 if command in LAST else 0

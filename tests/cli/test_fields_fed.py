@@ -91,7 +91,7 @@ class Field:
 
     @property
     def kind(self) -> str:
-        """What file it is, whatever its id."""
+        """Return the kind of the file, whatever its id."""
         path = Path(self.file)
         folders = [name for name in ("interventions", "recipes") if name in path.parts[:-1]]
         return folders[0] if folders else path.name
@@ -103,7 +103,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """What it is in all files of its kind."""
+        """Return the name of the field, the same in all files of its kind."""
         return ".".join([self.kind, *(key for key in self.place if isinstance(key, str))])
 
     def put(self, project: Path, value: str) -> None:
@@ -121,7 +121,7 @@ class Field:
 
 
 def places_of(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where texts stand in a JSON value."""
+    """Yield the places of texts in a JSON value."""
     if isinstance(value, str) and place:
         yield place
     elif isinstance(value, list | dict):
@@ -337,7 +337,10 @@ def test_every_published_id_is_fed(fed: Path) -> None:
 
 
 def test_every_command_ends_well(fed: Path, tmp_path: Path) -> None:
-    """What is fed below is read: without anything that leads elsewhere no command refuses its project."""
+    """
+    The files that are fed below are read: without anything that leads elsewhere no command refuses its
+    project.
+    """
     eaten = Eaten(tmp_path, fed)
     refused = {}
     for line in EVERYTHING:

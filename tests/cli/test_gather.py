@@ -36,7 +36,9 @@ def test_gathered_turn_goes_on(ann: ScriptedPanda) -> None:
 
 
 def test_planned_document_that_is_gone(ann: ScriptedPanda) -> None:
-    """What a plan names and somebody removed since halts the turn; context.md stays byte for byte."""
+    """
+    A document that a plan names and somebody removed since halts the turn; context.md stays byte for byte.
+    """
     ann.server.script = Script(retrieval={"relevant": ["turn:2"]})
     assert ann("gather", "--query", "What do I drink?", "--plan").code == 0
     before = ann.turn_file(3, "context.md").read_bytes()

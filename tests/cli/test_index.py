@@ -45,7 +45,7 @@ def search(panda: Panda, *words: str) -> list[str]:
 
 
 def test_import_indexes(panda: Panda) -> None:
-    """What is imported is in the index without another command."""
+    """Imported turns are in the index without another command."""
     status = panda.json("index", "status")
     assert (status["rows"], status["fresh"], status["rebuilt_at"]) == ({"turn_summary": 3}, True, None)
 
@@ -136,7 +136,9 @@ def test_missing_summaries_are_written(panda: Panda) -> None:
 
 
 def test_an_index_of_an_earlier_version_is_made_anew(panda: Panda) -> None:
-    """What an earlier version left, its change journal too, goes with the first search, which finds all."""
+    """
+    The index of an earlier version, its change journal too, goes with the first search, which finds all.
+    """
     indexes = panda.store / "indexes"
     with closing(sqlite3.connect(indexes / "turn_index.db")) as connection:
         connection.executescript("DROP TABLE postings; PRAGMA user_version = 8")

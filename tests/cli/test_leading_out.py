@@ -107,7 +107,7 @@ def test_a_run_of_another_store_is_not_gone_on_with(stranger: Stranger) -> None:
 
 @pytest.mark.parametrize("user", ["../../../outside/other/users/demo", "/etc", "..", "de/mo", "demo\n", ""])
 def test_a_run_names_users_not_paths(user: str, stranger: Stranger) -> None:
-    """What stands where a user should is told with file and key, and no path is made of it."""
+    """A path in the place of a user is told with file and key, and is not followed."""
     run = stranger.replayed()
     of_run(run, user=user)
     change_json(run / "run.json", finished_at=None)
@@ -170,7 +170,7 @@ def forget(stranger: Stranger, text: str) -> Ended:
 def test_forgetting_names_links_and_removes_nothing_behind_them(
     name: str, recorded: Path, tmp_path: Path
 ) -> None:
-    """What batches began with elsewhere stays where runs/ is a link, and the link is named."""
+    """The starts of batches elsewhere stay if runs/ is a link, and the link is named."""
     start = Path(shutil.copytree(recorded, tmp_path / "stranger")) / "runs/other/start"
     start.mkdir(parents=True)
     (start / "mine.txt").write_text("mine")

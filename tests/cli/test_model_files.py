@@ -107,7 +107,7 @@ def test_a_pipe_is_no_model_file(panda: Panda) -> None:
     [("llama.block_count", 4_000_000_000), ("llama.attention.head_count", 0), ("llama.vocab_size", 2**31)],
 )
 def test_a_damaged_header_ends_no_command(key: str, value: int, panda: Panda) -> None:
-    """What llama.cpp ends with is an error of the file, and of nothing else."""
+    """An error of llama.cpp is an error of the file, and of nothing else."""
     path = put_model(panda)
     set_number(path, key, value)
     ended = panda.process("models", "check", "--trust", "--json")
@@ -132,7 +132,7 @@ def test_a_chat_template_is_bounded(template: str, panda: Panda) -> None:
 
 
 def test_a_model_file_is_tried_once(panda: Panda, tmp_path: Path) -> None:
-    """What has loaded once is known by its digest."""
+    """A model file that has loaded once is known by its digest."""
     put_model(panda)
     assert panda("models", "check", "--trust").code == 0
     notes = list((tmp_path / "cache" / "panda" / "trials").iterdir())

@@ -103,7 +103,7 @@ def test_the_default_user_is_made_unasked(panda: Panda) -> None:
 
 
 def test_a_store_without_users(tmp_path: Path) -> None:
-    """Where nobody is near, the error says who is there and how a user is made."""
+    """If no name is near, the error says who is there and how a user is made."""
     panda = Panda(tmp_path)
     assert panda("init").code == 0
     advice = "fix: users are default; add --new-user to make bob"

@@ -91,7 +91,7 @@ def test_a_store_of_another_user_that_nobody_named(panda: Panda) -> None:
 
 
 def test_files_of_the_user_or_of_root_need_no_trust(panda: Panda) -> None:
-    """What root has put there counts."""
+    """A file that root has put there counts."""
     panda.write("panda.toml", "seed = 3\n")
     panda.write(RECIPE, "x: 1\n")
     assert panda("list").code == 0

@@ -32,7 +32,7 @@ def test_long_work_tells_rate_and_time_left() -> None:
 
 
 def test_short_work_tells_nothing() -> None:
-    """What is done within a few seconds needs no line."""
+    """Work that is done within a few seconds needs no line."""
     assert told(0.01, 200) == []
 
 
@@ -61,7 +61,7 @@ def test_several_things_at_once_are_counted() -> None:
 
 
 def test_a_line_beside_a_bar_stands_alone() -> None:
-    """What is told while a bar is shown takes the bar's line, and the bar goes on below."""
+    """A line that is told while a bar is shown takes the bar's line, and the bar goes on below."""
     master, slave = pty.openpty()
     output = b""
     with os.fdopen(slave, "w") as stream:

@@ -67,7 +67,7 @@ def test_the_demo_is_private(tmp_path: Path) -> None:
 
 
 def test_a_process_of_its_own_is_private_too(tmp_path: Path) -> None:
-    """The same holds for a command that a shell starts."""
+    """Files are private for a command that a shell starts too."""
     panda = Panda(tmp_path / "project")
     with umask(0o000):
         assert panda.process("init").code == 0

@@ -39,7 +39,7 @@ def test_list(panda: Panda) -> None:
 
 
 def test_a_broken_recipe_of_the_project(panda: Panda) -> None:
-    """It is a warning of the list, and shown instead of the packaged one."""
+    """A broken recipe is a warning of the list, and shown instead of the packaged one."""
     panda.write(f"recipes/{PLANNER}.yaml", "name: [\n")
     ended = panda("recipe", "list")
     assert ended.code == 0

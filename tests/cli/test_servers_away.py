@@ -95,7 +95,7 @@ def test_the_log_tells_that_a_server_was_away(panda: Panda) -> None:
 
 
 def test_a_server_without_memory_is_not_away(panda: Panda, tmp_path: Path) -> None:
-    """What a server says of its own failure is told in its words, with what may be done about it."""
+    """A server's own failure is told in its words, with what may be done about it."""
     server = Server()
     server.answer = lambda _: (500, b'{"error": {"message": "CUDA out of memory. Tried to allocate 2 GiB"}}')
     write_models(tmp_path, server.url, timeout_seconds=1)

@@ -151,7 +151,7 @@ def test_tab_runs_nothing(shell: str, age: str, hostile: Panda) -> None:
 
 
 def test_fish_offers_plain_words(hostile: Panda) -> None:
-    """The same in fish, which is asked for its completions of a line."""
+    """Fish, which is asked for its completions of a line, offers plain words too."""
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     hostile.write("completion", script_of("fish", hostile))
@@ -168,7 +168,7 @@ def test_fish_offers_plain_words(hostile: Panda) -> None:
 
 
 def ask(panda: Panda, shell: str, line: str, **environ: str) -> tuple[str, str]:
-    """What a script would get for a line with the cursor at its end, and stderr."""
+    """Return what a script would get for a line with the cursor at its end, and stderr."""
     asked = {"_PANDA_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
     ended = panda.process(**{**asked, **words, **environ})

@@ -78,7 +78,7 @@ def test_an_own_recipe_that_nothing_asks_is_told_where_to_be_named(panda: Panda)
 
 
 def test_a_replay_tells_one_line_a_turn(panda: Panda) -> None:
-    """What came out otherwise is named on one line, and shown line by line with -v alone."""
+    """A difference is named on one line, and shown line by line with -v alone."""
     with closing(ModelServer()) as server:
         panda.write("models.yaml", server.models())
         assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
@@ -115,7 +115,7 @@ def test_last_is_the_newest_turn(panda: Panda) -> None:
 
 
 def test_a_store_is_found_from_within(tmp_path: Path) -> None:
-    """Where the shell stands in a store, that is the store, as of git; its project is the directory above."""
+    """A shell within a store works on that store, as in git; its project is the directory above."""
     project = tmp_path / "project"
     store = project / "panda-system-docs"
     shutil.copytree(LAPTOPS, store)

@@ -15,12 +15,12 @@ PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
 
 def both(code: ToolProject, **environ: str) -> tuple[Any, Any]:
-    """What git.status and git.diff give."""
+    """Return what git.status and git.diff give."""
     return code.use("git.status", environ=environ), code.use("git.diff", environ=environ)
 
 
 def git(directory: Path, *words: str) -> str:
-    """What git says."""
+    """Run git and return its output."""
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
     return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
 
@@ -122,7 +122,9 @@ RUNS_SOMETHING: dict[str, Callable[[Path, Path], None]] = {
 
 @pytest.mark.parametrize("name", RUNS_SOMETHING)
 def test_nothing_runs(repository: ToolProject, tmp_path: Path, name: str) -> None:
-    """What a repository would have git run is not run; git itself runs it, so that the test can tell."""
+    """
+    A program that a repository would have git run is not run; git itself runs it, so that the test can tell.
+    """
     project = repository.home
     run = program(tmp_path)
     edited(project)
@@ -310,7 +312,7 @@ def own_pointer(project: Path, other: Path) -> None:
 def test_git_directory_that_leads_elsewhere(
     repository: ToolProject, tmp_path: Path, leads: Callable[[Path, Path], None]
 ) -> None:
-    """What leads to another repository, or to a place that tools could write, is refused."""
+    """A git directory that leads to another repository, or to a place that tools could write, is refused."""
     project = repository.home
     other = project.rename(tmp_path / "other")
     (other / "secret").write_text("a secret\n", encoding="utf-8")

@@ -94,7 +94,7 @@ def test_sources_that_disagree(site: Site, ann: ScriptedPanda) -> None:
 
 
 def test_a_report_that_fails_loses_nothing(site: Site, ann: ScriptedPanda) -> None:
-    """Where the model gives no valid report, what was found stands with what code counts of it."""
+    """If the model gives no valid report, the findings stand with what code counts of them."""
     two_shops(site, ann)
     turn = research(ann, summary=["nonsense", "nonsense", "nonsense", {"summary": "Done.", "topics": []}])
     (step,) = turn.steps

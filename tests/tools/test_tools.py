@@ -80,7 +80,7 @@ def test_memory_create_stages_and_writes_nothing(code: ToolProject) -> None:
     [("$900", "my budget is $900 or so"), ("$700", "my budget is $900"), (" ", "my budget is $900")],
 )
 def test_memory_create_keeps_to_the_query(code: ToolProject, value: str, text: str) -> None:
-    """What does not stand in the query is not remembered."""
+    """A text or value that does not stand in the query is not remembered."""
     arguments = {"kind": "preference", "relation": "budget", "value": value, "text": text}
     result = code.use("memory.create", "--query", "my budget is $900", **arguments)
     assert (result["status"], result["data"]) == ("error", None)

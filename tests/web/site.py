@@ -96,7 +96,7 @@ class Site:
         return self.add(path, (PAGES / name).read_bytes(), headers=headers)
 
     def paths(self) -> list[str]:
-        """What was asked for, in order, robots.txt apart."""
+        """Return the paths that were asked for, in order, robots.txt apart."""
         return [asked.path for asked in self.asked if asked.path != "/robots.txt"]
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:

@@ -97,7 +97,7 @@ def test_slow_and_endless_bodies(ann: ScriptedPanda, site: Site, piece: bytes) -
 
 
 def test_types(ann: ScriptedPanda, site: Site) -> None:
-    """What is no page is refused by its type, or by its bytes where it has none."""
+    """A file that is no page is refused by its type, or by its bytes if it has none."""
     for body, media_type, message in (
         (b"%PDF-1.7", "application/pdf", "application/pdf"),
         (b"PK\x03\x04\0\0", "", "no text"),

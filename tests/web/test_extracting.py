@@ -169,7 +169,7 @@ def test_cells_that_span_rows() -> None:
 
 
 def test_price_and_stock_without_a_blank() -> None:
-    """What stands in elements of its own is apart, also without a blank in the markup."""
+    """Texts in elements of their own are apart, also without a blank in the markup."""
     cards = (f"<h3>Tent {n}</h3><span>${n}9.00</span><span>Out of stock</span>" for n in range(1, 5))
     extraction = html("<h1>Tents</h1>" + "".join(f"<div>{card}</div>" for card in cards))
     assert extraction.fields["products"][0] == {
@@ -239,13 +239,13 @@ def test_no_number_becomes_another(case: dict[str, str]) -> None:
 
 
 def test_hidden_text_is_not_read() -> None:
-    """What a page hides from its readers is hidden from us."""
+    """Text that a page hides from its readers is hidden from us."""
     assert "SECRET" not in str(read("shop_split_price.html"))
     assert "steal.js" not in str(html("<script>steal.js</script><template>steal.js</template><p>Hello</p>"))
 
 
 def test_extraction_compresses_by_zones() -> None:
-    """What is kept of a page within a budget is its prices and data; menus go first."""
+    """The prices and data of a page are kept within a budget; menus go first."""
     text = render_json(read("shop_json_ld.html").fields)
     compression = compress(text, kind="page_doc", budget_tokens=count_tokens(text) // 2)
     assert "$697.00" in compression.text

@@ -100,14 +100,14 @@ class Browser:
         return self._after(page, lambda: self._tab.goto(page.final_url, timeout=0))
 
     def press(self, page: Page, number: int) -> Page:
-        """What becomes of the page that is open when the button of that number is pressed."""
+        """Press the button of that number on the open page, and return the page as it is then."""
         if self._tab is None:
             raise WebError("the browser has ended, and the page is not open any more", where=page.final_url)
         limit = min(_CLICK_SECONDS, self._client.timeout_seconds / 2) * 1000  # some buttons are covered
         return self._after(page, lambda: self._tab.locator(BUTTONS).nth(number).click(timeout=limit))
 
     def picture(self, page: Page) -> bytes:
-        """What is seen of the page that is open, a PNG."""
+        """Return a picture of the open page, a PNG."""
         if self._tab is None:
             raise WebError("the browser has ended, and the page is not open any more", where=page.final_url)
         with self._within_limits(page):

@@ -97,7 +97,7 @@ class DaskCluster:
         return ended
 
     def made(self, task: Future[Any]) -> Made:
-        """What came of it; a worker that died has cost it up to three tries."""
+        """Return what the task came to; a worker that died has cost it up to three tries."""
         from distributed import CancelledError, KilledWorker
 
         future = task.result()
@@ -200,7 +200,7 @@ class RemoteWorker:
 
 
 def remote_worker(settings: Settings, start: Path, ran_on: Fingerprint) -> RemoteWorker:
-    """What a worker elsewhere needs."""
+    """Return a worker that carries what it needs elsewhere."""
     project: dict[str, Path] = {"models.yaml": settings.models_file}
     own = [("recipes", path) for path in settings.recipe_dirs if path != asset("recipes")]
     own += [("prompts", path) for path in settings.prompt_dirs if path != asset("prompts")]

@@ -126,7 +126,7 @@ def _command_names(context: ToolContext) -> list[str]:
     describe_more=_describe_commands,
 )
 def run_command(arguments: _CommandArguments, context: ToolContext) -> ToolResult:
-    """How it ended and the end of what it said; a command that fails is a result, no error."""
+    """Return how the command ended and the end of its output; a command that fails is a result, no error."""
     project = project_of(context)
     name = arguments.command
     words = project.commands.get(name)

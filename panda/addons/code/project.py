@@ -57,10 +57,10 @@ _HIDDEN = frozenset(
 
 def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> str | None:
     """
-    What obeys a file that may be read but not changed, as the end of "it belongs to". Names are compared as
-    the most forgiving file system would: without regard to case, to other ways of writing the same
-    characters, to invisible ones, to dots and spaces at the end, and to what follows a colon. *has* says
-    whether the project has something at a path.
+    Return the program that obeys a file which may be read but not changed, as the end of "it belongs to";
+    None if there is none. Names are compared as the most forgiving file system would: without regard to case,
+    to other ways of writing the same characters, to invisible ones, to dots and spaces at the end, and to
+    what follows a colon. *has* says whether the project has something at a path.
 
     >>> why_guarded(["src", "app.py"], lambda parts: False)
     >>> why_guarded(["sub", ".GIT ", "config"], lambda parts: False)

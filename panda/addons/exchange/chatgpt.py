@@ -90,7 +90,7 @@ def _newest(nodes: dict[str, _Node]) -> str | None:
 
 
 def _message(value: object, left: Counter[Kind]) -> Message | None:
-    """What was said; None for what nobody saw. What of it cannot come in is counted."""
+    """Return a message; None for one that nobody saw. Parts of it that cannot come in are counted."""
     if value is None:
         return None
     try:

@@ -176,7 +176,7 @@ def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
 def _given(
     invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
 ) -> "ExportFile":
-    """What is taken in; if it names no users, the one of the settings must be there."""
+    """Return the file to import; if it names no users, the one of the settings must be there."""
     from panda.addons.exchange.files import ExportFile
 
     export_file = ExportFile(path, name, _source_of(path, name, word))
@@ -198,7 +198,7 @@ def _source_of(path: Path, name: str, word: str | None) -> "Source":
 def _imported(
     invocation: Invocation, done: "Imported", export_file: "ExportFile", *, dry_run: bool
 ) -> Result:
-    """What an import ends with: turns and, of an export, what does not come in."""
+    """Return the result of an import: turns and, of an export, what does not come in."""
     counts = {"created": done.created, "unchanged": done.unchanged}
     data: dict[str, object] = {"from": export_file.source, "dry_run": dry_run, **counts}
     data |= {"new_users": done.new_users, "turns": [asdict(turn) for turn in done.turns]}

@@ -62,7 +62,7 @@ class ExportFile:
         self.source = source
 
     def size(self) -> int:
-        """How often `conversations` calls its watch: once a megabyte, or once a call in a log."""
+        """Return how often `conversations` calls its watch: once a megabyte, or once a call in a log."""
         return _read(partial(count_steps, self.path.resolve(), self.name, self.source), self.name)
 
     def conversations(self, watch: Watch = lambda: None) -> Iterator[Conversation | ConversationError]:
@@ -83,7 +83,7 @@ def _read(call: Callable[[], _Value], name: str) -> _Value:
 
 
 def count_steps(path: Path, name: str, source: Source) -> int:
-    """How many steps reading a file takes; see `ExportFile.size`. Runs in a worker."""
+    """Return how many steps reading a file takes; see `ExportFile.size`. Runs in a worker."""
     if source == "llm":
         return LlmLog(path, name).count()
     with _opened(path, name) as members:
@@ -202,7 +202,10 @@ def _opened(path: Path, name: str) -> Iterator[list[tuple[str, int, Callable[[],
 
 
 def _check_size(size: int, name: str, how: str = "") -> None:
-    """What is unpacked is no more than the .zip says: zipfile stops there."""
+    """
+    Raise ImportFileError for a file that is too large. No more is unpacked than the .zip says: zipfile stops
+    there.
+    """
     if size > MAX_BYTES:
         message = (
             f"it has {size / 1e6:,.0f} MB{how}, more than {MAX_BYTES / 1e6:,.0f} MB, the most that is read"

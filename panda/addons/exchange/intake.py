@@ -110,7 +110,7 @@ class Imported:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much of each kind does not come in, the most first."""
+        """Return how much of each kind does not come in, the most first."""
         counts: Counter[str] = Counter()
         for entry in self.left:
             counts[entry.kind] += entry.count
@@ -317,8 +317,8 @@ def _import_export(store: UserStore, file: ExportFile, *, dry_run: bool) -> Impo
 
 def _plan(store: UserStore, file: ExportFile) -> tuple[Imported, dict[_Key, int]]:
     """
-    What there is to do, and the number of each exchange that is new, counted from 0 in order of time; nothing
-    is written. Raises ImportFileError: the file does not read to its end.
+    Return what there is to do, and the number of each exchange that is new, counted from 0 in order of time;
+    nothing is written. Raises ImportFileError: the file does not read to its end.
     """
     done = Imported(conversations=0)
     forgotten: set[tuple[str, datetime]] = set()

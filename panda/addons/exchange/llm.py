@@ -201,7 +201,9 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
 
 
 def _said(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
-    """What a message says in words of its own, not of files that it was given, and its calls of tools."""
+    """
+    Return the text of a message without the files that it was given, and the number of its calls of tools.
+    """
     texts = []
     calls = 0
     for type_, text, payload, attached in database.execute(_PARTS, (hash_,)).fetchall():

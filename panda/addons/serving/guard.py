@@ -161,7 +161,7 @@ def _password(credentials: bytes) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What an application receives: the body at once, then whatever comes."""
+    """Return a function that gives an application the body at once, then whatever comes."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

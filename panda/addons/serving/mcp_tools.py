@@ -128,7 +128,7 @@ class ActionTools:
         return TurnResult({**data, "results": results[: arguments.get("limit", 10)]})
 
     def _of_turn(self, act: Callable[..., TurnResult]) -> Callable[..., TurnResult]:
-        """What a client calls to do something that asks models."""
+        """Return the function that a client calls to do something that asks models."""
 
         def run(raw_arguments: Mapping[str, Any], report: Report) -> TurnResult:
             arguments = _read_arguments(raw_arguments, _TURN_SCHEMA)

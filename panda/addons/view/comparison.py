@@ -48,7 +48,7 @@ def load_comparison(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 
 def _compared(shelf: Shelf, sides: tuple[Side, Side], diff: RunDiff) -> Mapping[str, object]:
-    """What the page shows where both can be compared."""
+    """Return the values of the page where both runs can be compared."""
     first = {outcome.key: outcome for outcome in sides[0].outcomes}
     shared = [(first[outcome.key], outcome) for outcome in sides[1].outcomes if outcome.key in first]
     flips = defaultdict[TurnKey, list[Flip]](list)

@@ -105,7 +105,7 @@ def _listed(line: str) -> Listed:
 def find_statements(
     section: Section | None, answer: str, listed: Sequence[Listed]
 ) -> list[tuple[str, list[str]]]:
-    """What an answer states, each with the nodes that it cites."""
+    """Return the statements of an answer, each with the nodes that it cites."""
     items = section.meta.get("items") if section else None
     if isinstance(items, list):
         return [(str(item.get("text", "")), texts_of(item.get("node_ids"))) for item in _mappings(items)]

@@ -51,11 +51,13 @@ class MemoryReader:
 
     @property
     def log(self) -> MemoryLog:
-        """What was said."""
+        """Return the log of the memory."""
         return self._state.log
 
     def subjects(self) -> list[Subject]:
-        """What was ever spoken of; nothing of a damaged log, where any line may have retracted anything."""
+        """
+        Return every subject of the log; nothing of a damaged log, where any line may have retracted anything.
+        """
         return (
             [subject for subject in self.log.subjects() if not subject.is_system]
             if self.lines is None
@@ -63,7 +65,7 @@ class MemoryReader:
         )
 
     def read(self, now: datetime) -> None:
-        """What it says now."""
+        """Read the memory as it is now."""
         self.values = []
         self.contradictions = []
         self.lines = None
@@ -119,17 +121,17 @@ def _message(error: Problem | OSError) -> str:
 
 
 def address_of(subject: Subject) -> str:
-    """What names a value in an address: keys may hold anything."""
+    """Return the name of a value in an address: keys may hold anything."""
     return hashlib.sha256("\0".join(subject).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def value_text(fact: Assertion) -> str:
-    """What was said, cut where it is long."""
+    """Return the value of a fact as text, cut where it is long."""
     return shorten(render_value(file_value(fact.value)), _VALUE_CHARS)
 
 
 def belief(fact: Assertion, now: datetime) -> float | None:
-    """How far it is to be believed now; None of a retraction, or if it holds no more."""
+    """Return the confidence of a fact now; None of a retraction, or if it holds no more."""
     if not fact.confidence or (fact.valid_until is not None and fact.valid_until < now):
         return None
     return confidence_at(fact.confidence, fact.content_type, fact.asserted_at, now)
@@ -225,7 +227,10 @@ def _settled(record: Conflict, log: MemoryLog) -> SimpleNamespace:
 
 
 def _plot(assertions: Sequence[Assertion], current: Remembered | None, now: datetime) -> Plot | None:
-    """How far what was said last was believed, from the first time that anything was said until soon."""
+    """
+    Return a plot of the confidence of what was said last, from the first time that anything was said until
+    soon.
+    """
     by_time = sorted(assertions, key=lambda assertion: assertion.asserted_at)
     if not by_time:
         return None

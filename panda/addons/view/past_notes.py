@@ -27,7 +27,7 @@ class PastNotes:
         self._gathered = gathered
 
     def lines(self, node_id: str) -> Sequence[str]:
-        """What the turn read of a note, as far as it is kept."""
+        """Return the lines that the turn read of a note, as far as they are kept."""
         sections = self._gathered.sections if self._gathered else ()
         return [item.text for part in sections for item in part.items if node_id in item.node_ids]
 

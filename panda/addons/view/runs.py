@@ -71,17 +71,17 @@ class RunReader:
 
     @property
     def left(self) -> list[PlannedTurn]:
-        """What was planned and has not ended."""
+        """Return the turns that were planned and have not ended."""
         return [turn for turn in self.plan.turns if turn.key not in self.ended] if self.plan else []
 
     @property
     def results(self) -> Mapping[str, int]:
-        """How many turns came to each result."""
+        """Return the number of turns by their result."""
         return Counter(turn.result for turn in self.ended.values())
 
     @property
     def state(self) -> str:
-        """How it stands: unreadable, finished, running, or stopped before it was done."""
+        """Return the state of the run: unreadable, finished, running, or stopped before it was done."""
         if self.plan is None:
             return "unreadable"
         if self.plan.finished_at is not None:
@@ -89,7 +89,7 @@ class RunReader:
         return "running" if is_locked(self.directory / "lock") else "stopped"
 
     def read(self) -> "RunReader":
-        """It as it is now."""
+        """Read the run as it is now, and return the reader."""
         with self._lock:
             problems = [*self._read_plan(), *self._read_lines()]
             planned = {turn.key: turn for turn in self.plan.turns} if self.plan else {}
@@ -115,7 +115,7 @@ class RunReader:
         return None
 
     def query(self, item: str | None) -> str:
-        """What an item of a batch asks, as far as the file that is kept with it reads."""
+        """Return the query of an item of a batch, as far as the file that is kept with it reads."""
         if self._queries is None:
             self._queries = dict(_queries(self.directory / QUERIES_JSONL))
         return self._queries.get(item or "", "")

@@ -117,7 +117,9 @@ _Place = tuple[int | None, str]
 
 
 def _carried(shelf: Shelf, user: str, session: Session) -> dict[str, list[tuple[str, list[_Place]]]]:
-    """What each field carries, [] of an empty one: texts, each with the files that it comes from."""
+    """
+    Return the texts that each field carries, [] of an empty one, each with the files that it comes from.
+    """
     home = shelf.turns(user).home
     rows = field_rows(session.carry, lambda name: "\0" not in name and (home / name).exists())
     carried: dict[str, list[tuple[str, list[_Place]]]] = {name: [] for name in FIELDS}

@@ -146,7 +146,7 @@ class Written:
 
 def file_name(path: str) -> str:
     """
-    Where the page of an address is written.
+    Return the file for the page of an address.
 
     >>> file_name(""), file_name("turns/demo/813")
     ('index.html', 'turns/demo/813.html')

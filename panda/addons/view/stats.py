@@ -146,7 +146,7 @@ def _every_day(names: Sequence[str]) -> Sequence[str]:
 
 
 def _calibration(bins: Sequence[Sequence[Any]]) -> Plot | None:
-    """How often what was believed so far held, by tenths of confidence; None if nothing can be said."""
+    """Return a plot of how often answers held, by tenths of confidence; None if nothing can be said."""
     if not bins:
         return None
     most = max(count for _, _, count, *_ in bins)

@@ -166,7 +166,7 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
 
 
 def _beginning(store: UserStore, number: int) -> str:
-    """How the answer of a turn begins; "" if there is none."""
+    """Return the beginning of a turn's answer; "" if there is none."""
     data = None
     with suppress(Problem):
         directory = store.turn(number).directory
