@@ -31,15 +31,15 @@ class FactSource:
         self._read = read
         self._paths = paths
         self._lock = Lock()
-        self._kept: tuple[object, Scoped] | None = None
+        self._loaded: tuple[object, Scoped] | None = None
 
     def load(self) -> Scoped:
         """The facts and conflicts as they are now. Raises FileFormatError: they are not what they must be."""
         with self._lock:
             seen = [_mark(path) for path in self._paths]
-            if self._kept is None or self._kept[0] != seen:
-                self._kept = seen, self._read()
-            return self._kept[1]
+            if self._loaded is None or self._loaded[0] != seen:
+                self._loaded = seen, self._read()
+            return self._loaded[1]
 
 
 def file_source(path: Path) -> FactSource:

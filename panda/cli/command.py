@@ -318,11 +318,11 @@ def check_options(command: Callable[..., Any], context: typer.Context) -> None:
     names = {parameter.name: parameter_name(parameter) for parameter in context.command.params}
     values: Mapping[str, Any] = context.params
     for rule in getattr(command, _RULES, ()):
-        if not _given(context, rule.option):
+        if not _was_typed(context, rule.option):
             continue
         option = names[rule.option]
         other = names[rule.other]
-        if rule.values is None and _given(context, rule.other):
+        if rule.values is None and _was_typed(context, rule.other):
             message = f"{option} does not go with {other}"
             raise UsageError(message, where=option, fix=rule.fix or f"leave out {option} or {other}")
         if rule.values is not None and values[rule.other] not in rule.values:
@@ -331,7 +331,7 @@ def check_options(command: Callable[..., Any], context: typer.Context) -> None:
             raise UsageError(f"{option} goes with {wanted}", where=option, fix=fix)
 
 
-def _given(context: typer.Context, name: str) -> bool:
+def _was_typed(context: typer.Context, name: str) -> bool:
     """Return whether a parameter was typed on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

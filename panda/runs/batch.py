@@ -220,7 +220,7 @@ class Batch:
                 continue
             if line.is_saved:
                 self._note_saved(planned)
-            yield self._told(line, turn_data(folder, folder.read_metadata()) if folder else {})
+            yield self._report(line, turn_data(folder, folder.read_metadata()) if folder else {})
 
     def execute(
         self, workers: Workers, *, most: int | None = None, max_failures: int | None = None
@@ -342,9 +342,9 @@ class Batch:
         if findings:
             self._failures += 1
             _log.info(f"{line.item}: {'; '.join(findings)}")
-        return line, self._told(line, data)
+        return line, self._report(line, data)
 
-    def _told(self, line: TurnLine, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _report(self, line: TurnLine, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return what an item came to as JSON values, for whoever reads along."""
         return {
             "id": line.item,

@@ -111,7 +111,7 @@ class Items:
         self._apps: dict[str, App] = {}  # by user
         self._memories: dict[str, Projection] = {}  # by user, as the batch began
         self._session = ("", "")  # whose items were run last, and in which session
-        self._known: dict[int, tuple[Projection, list[IndexEntry]]] = {}
+        self._after_turns: dict[int, tuple[Projection, list[IndexEntry]]] = {}
         """Of its turns the memory after each, and their entries of the index."""
 
     def run(self, task: Task) -> Made:
@@ -149,7 +149,7 @@ class Items:
     def _bound(self, app: App, task: Task, start: Start) -> Bound:
         if self._session != (task.user, task.session):
             self._session = (task.user, task.session)
-            self._known = {}
+            self._after_turns = {}
         self._turns.clear()
         places = self._work / "turns" / task.user
         for number, turn in task.earlier:
@@ -165,10 +165,10 @@ class Items:
         memory = self._memories[task.user]
         sources = dict(start.changed_notes(app.index, task.user))
         for number, _ in task.earlier:
-            if number not in self._known:
+            if number not in self._after_turns:
                 entries = entries_at(self._turns[number], f"turns/{turn_name(number)}")
-                self._known[number] = _memory_after(store.open(number), store, memory), entries
-            memory, sources[f"turns/{turn_name(number)}"] = self._known[number]
+                self._after_turns[number] = _memory_after(store.open(number), store, memory), entries
+            memory, sources[f"turns/{turn_name(number)}"] = self._after_turns[number]
         earlier = frozenset(number for number, _ in task.earlier)
         return Bound(
             task.turn,

@@ -42,7 +42,7 @@ class Workers(Protocol):
     def submit(self, task: Any) -> Future[Any]:
         """Begin a task; only while fewer than *width* are under way."""
 
-    def made(self, task: Future[Any]) -> Made:
+    def take_result(self, task: Future[Any]) -> Made:
         """
         Return what a task that has ended came to.
 
@@ -96,7 +96,7 @@ def run_chains(
             return
         future = wait(under_way, return_when=FIRST_COMPLETED).done.pop()
         task, chain, tries = under_way.pop(future)
-        value, fault = workers.made(future)
+        value, fault = workers.take_result(future)
         if fault == DIED and tries < workers.tries:
             under_way[workers.submit(task)] = task, chain, tries + 1
             continue
@@ -169,7 +169,7 @@ class Processes:
         self._begun[place] = _Process(executor, process, ready)
         return self._begun[place]
 
-    def made(self, task: Future[Made]) -> Made:
+    def take_result(self, task: Future[Made]) -> Made:
         """Return what a task came to, DIED too. Raises what kept its process from being ready."""
         place, worker = next(pair for pair in self._begun.items() if pair[1].task is task)
         worker.task = None

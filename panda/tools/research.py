@@ -56,7 +56,7 @@ class _Page:
     node: Node  # its node
     lines: list[ResearchClaim]  # what may be quoted of it
 
-    def said(self, line: ResearchClaim) -> str:
+    def text_of(self, line: ResearchClaim) -> str:
         return line.claim.removeprefix(f"{self.node.title}: ")
 
 
@@ -208,7 +208,7 @@ def _usable(
     about = []
     for page in pages:
         title = page.node.title
-        sample = " ".join(map(page.said, page.lines[:3]))
+        sample = " ".join(map(page.text_of, page.lines[:3]))
         share = share_of_words(query, f"{title} {sample}")
         about.append((Option(page.id, f"{title}. {sample}"[:300], (), share), page))
     relevant = [rated(page) for page in choose(ask, PAGE_RELEVANCE, about, lambda reply: reply.pages)]
@@ -247,7 +247,7 @@ def _told_lines(pages: Sequence[_Page], ask: Ask) -> list[ResearchClaim]:
     chosen = choose(ask, PAGE_ZONES, options, lambda reply: reply.zones)
     chosen_items = {(page_id, item) for page_id, zone in chosen for item in zone.items}
     left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - chosen_items
-    return [line for page in pages for line in page.lines if (page.id, page.said(line)) not in left_out]
+    return [line for page in pages for line in page.lines if (page.id, page.text_of(line)) not in left_out]
 
 
 def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConflict]:

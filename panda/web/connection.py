@@ -98,7 +98,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         self._deadline = deadline
         self._resolve = resolve
         self._real = httpcore.SyncBackend()
-        self._found: dict[tuple[str, int], list[str]] = {}
+        self._resolved: dict[tuple[str, int], list[str]] = {}
 
     def connect_tcp(
         self,
@@ -108,7 +108,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = self._found.pop((host, port), None) or self._ask(host, port)
+        addresses = self._resolved.pop((host, port), None) or self._ask(host, port)
         self._rules.check(host, port, addresses)
         failure: httpcore.ConnectError | httpcore.ConnectTimeout = httpcore.ConnectError("no address")
         for address in addresses:
@@ -132,7 +132,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
 
     def look_up(self, host: str, port: int) -> None:
         """Find the addresses for the next connection to a host; raises as connecting does."""
-        self._found[host, port] = self._ask(host, port)
+        self._resolved[host, port] = self._ask(host, port)
 
     def _ask(self, host: str, port: int) -> list[str]:
         """Asks in a thread, because the system's resolver knows no time limit."""

@@ -8,7 +8,7 @@ from panda.cli.command import Reporter
 from panda.cli.pace import Pace
 
 
-def told(seconds_each: float, total: int) -> list[str]:
+def told_lines(seconds_each: float, total: int) -> list[str]:
     """The lines about so many things that take so long each."""
     now = [0.0]
     lines = list[str]()
@@ -21,7 +21,7 @@ def told(seconds_each: float, total: int) -> list[str]:
 
 def test_long_work_tells_rate_and_time_left() -> None:
     """The first line comes after a few seconds, then one every half minute, and one at the end."""
-    lines = told(0.5, 200)
+    lines = told_lines(0.5, 200)
     assert lines == [
         "replaying: 6 of 200, 2.0/s, 0:01:37 left",
         "replaying: 66 of 200, 2.0/s, 0:01:07 left",
@@ -33,7 +33,7 @@ def test_long_work_tells_rate_and_time_left() -> None:
 
 def test_short_work_tells_nothing() -> None:
     """Work that is done within a few seconds needs no line."""
-    assert told(0.01, 200) == []
+    assert told_lines(0.01, 200) == []
 
 
 def test_the_reporter_of_a_pipe_tells_the_pace() -> None:

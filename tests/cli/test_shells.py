@@ -75,7 +75,7 @@ class Terminal:
     """A shell at a terminal; what it shows is collected."""
 
     def __init__(self, words: list[str], panda: Panda) -> None:
-        self.shown = ""
+        self.screen = ""
         pid, self.descriptor = pty.fork()
         if pid == 0:
             os.chdir(panda.home)
@@ -86,14 +86,14 @@ class Terminal:
 
     def type(self, text: str, *, until: str) -> str:
         """Type, and return what is shown up to and with a text; fails if that never comes."""
-        start = len(self.shown)
+        start = len(self.screen)
         os.write(self.descriptor, text.encode())
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while until not in self.shown[start:]:
-            assert time.monotonic() < deadline, f"no {until!r} in {self.shown[start:]!r}"
+        while until not in self.screen[start:]:
+            assert time.monotonic() < deadline, f"no {until!r} in {self.screen[start:]!r}"
             if select.select([self.descriptor], [], [], 1)[0]:
-                self.shown += os.read(self.descriptor, 65536).decode("utf-8", "replace")
-        return self.shown[start:]
+                self.screen += os.read(self.descriptor, 65536).decode("utf-8", "replace")
+        return self.screen[start:]
 
     def end(self) -> None:
         """Leave the shell."""

@@ -96,7 +96,7 @@ class DaskCluster:
         self._under_way += 1
         return ended
 
-    def made(self, task: Future[Any]) -> Made:
+    def take_result(self, task: Future[Any]) -> Made:
         """Return what the task came to; a worker that died has cost it up to three tries."""
         from distributed import CancelledError, KilledWorker
 

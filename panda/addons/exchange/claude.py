@@ -53,7 +53,7 @@ def parse_claude(value: object) -> Conversation:
     record = _Conversation.of(value)
     left: Counter[Kind] = Counter()
     records = [_record(record.chat_messages, at) for at in range(len(record.chat_messages))]
-    branch = _shown(records, record.current_leaf_message_uuid)
+    branch = _select_branch(records, record.current_leaf_message_uuid)
     left["message of another branch"] += len(records) - len(branch)
     messages = [_message(message, left) for message in branch]
     at = read_moment(record.created_at)
@@ -79,7 +79,7 @@ def _object_at(values: Sequence[Any], at: int) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _shown(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
+def _select_branch(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
     """The messages of the branch that ends with the current or the last one; all where none has a parent."""
     by_id: dict[str, _Message] = {}
     for record in records:

@@ -150,7 +150,7 @@ def import_conversations(
     reporter.detail(f"reading {'stdin' if file == '-' else file}")
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
-        export_file = _given(invocation, layout, place, name, from_)
+        export_file = _open_export(invocation, layout, place, name, from_)
         done = import_file(export_file, layout, dry_run=dry_run)
     if not dry_run:
         fill_imported(invocation, sorted({turn.user for turn in done.turns if turn.created}))
@@ -173,7 +173,7 @@ def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
         yield copy
 
 
-def _given(
+def _open_export(
     invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
 ) -> "ExportFile":
     """Return the file to import; if it names no users, the one of the settings must be there."""

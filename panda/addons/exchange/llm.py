@@ -133,7 +133,7 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
     if not _columns(database, "responses"):
         return
     own = "id NOT IN (SELECT id FROM turns)" if _columns(database, "turns") else "1"
-    attached = _given(database)
+    attached = _count_attached(database)
     for row in database.execute(
         "SELECT id, prompt, response, datetime_utc, coalesce(conversation_id, id) AS conversation"
         f" FROM responses WHERE {own} ORDER BY conversation, id",
@@ -148,7 +148,7 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
         yield _Logged(str(row["conversation"]), str(row["id"]), messages, left)
 
 
-def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
+def _count_attached(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
     """By response: what was given along with its prompt, and the calls of tools."""
     attached: dict[object, Counter[Kind]] = defaultdict(Counter)
     for table in _GIVEN:
@@ -174,7 +174,7 @@ def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
         at = read_moment(row["datetime_utc"])
         messages = []
         for role, hash_ in _added(database, row["parent"], row["tip"]):
-            text, calls = _said(database, hash_, left)
+            text, calls = _read_message(database, hash_, left)
             if role == "user" and text:
                 messages.append(Message("user", text, at))
             elif role == "assistant" and (text.strip() or not calls):
@@ -200,7 +200,7 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
     return [(role, hash_) for hash_, role in added.items()][::-1]
 
 
-def _said(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
+def _read_message(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
     """
     Return the text of a message without the files that it was given, and the number of its calls of tools.
     """

@@ -138,7 +138,7 @@ def belief(fact: Assertion, now: datetime) -> float | None:
 
 
 def _reader(shelf: Shelf, user: str) -> MemoryReader:
-    return shelf.kept(("memory", user), lambda: MemoryReader(shelf.turns(user)))
+    return shelf.get_reader(("memory", user), lambda: MemoryReader(shelf.turns(user)))
 
 
 def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:

@@ -198,7 +198,7 @@ def find_run(shelf: Shelf, name: str) -> RunReader:
     directory = shelf.store.runs / name
     if not is_run_name(name) or not directory.is_dir():
         raise NotFoundError(f"there is no run {name[:80]!r}", where=str(shelf.store.runs))
-    return shelf.kept(("run", name), lambda: RunReader(directory)).read()
+    return shelf.get_reader(("run", name), lambda: RunReader(directory)).read()
 
 
 def turns_address(run: str | None, user: str) -> str:

@@ -39,7 +39,7 @@ def session_names(shelf: Shelf, user: str) -> list[str]:
 def _recent(shelf: Shelf, user: str) -> Iterator[tuple[int, str]]:
     """The newest saved turns with their sessions, newest first; each is read once."""
     store = shelf.turns(user)
-    sessions_by_turn = shelf.kept(("sessions", user), dict[int, str])
+    sessions_by_turn = shelf.get_reader(("sessions", user), dict[int, str])
     for number in shelf.numbers(user)[: -_MOST_LOOKED - 1 : -1]:
         if number not in sessions_by_turn:
             row = read_row(store, number)

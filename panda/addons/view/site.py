@@ -103,7 +103,7 @@ class Written:
     def __init__(self, shelf: Shelf) -> None:
         self.paths = [""]
         """Every page that is to be written: the first one, and what the others lead to."""
-        self._known = {""}
+        self._linked = {""}
         self._is_selection = shelf.is_selection
         self._users = shelf.users()
         self._there = {f"turns/{user}/{number}" for user in self._users for number in shelf.numbers(user)}
@@ -116,10 +116,10 @@ class Written:
 
     def link(self, here: str, path: str, fields: Mapping[str, object], fragment: str) -> str | None:
         """From the page *here* to another one, which is written then; None if there is none."""
-        if path not in self._known:
+        if path not in self._linked:
             if not self._is_there(path):
                 return None
-            self._known.add(path)
+            self._linked.add(path)
             self.paths.append(path)
         return quote(_relative(here, file_name(path))) + (f"#{fragment}" if fragment else "")
 
@@ -178,7 +178,7 @@ def _load_templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_make_visible,
     )
     environment.filters |= FILTERS
     for function in (address_of, belief, value_text, render_markdown):
@@ -233,7 +233,7 @@ class Site:
         )
 
 
-def _shown(value: object) -> object:
+def _make_visible(value: object) -> object:
     """A value as it may stand in a page: what steers a reader's eye or a browser is written out."""
     if value is None:
         return ""

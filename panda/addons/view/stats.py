@@ -21,7 +21,7 @@ def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The stats of a user. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters["user"]
     shelf.turns(user)
-    log = shelf.kept("executions", lambda: Executions(shelf.store))
+    log = shelf.get_reader("executions", lambda: Executions(shelf.store))
     with log.guard:
         turns_left = 0
         problem = None
