@@ -123,7 +123,7 @@ def _open_interventions(store: UserStore, number: int) -> Iterator[Intervention]
             yield entry
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResumedTurn:
     """What came of one turn."""
 
@@ -178,7 +178,12 @@ def find_unfinished(store: UserStore, word: str) -> int:
 def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
     if isinstance(before, Problem):
         return ResumedTurn(
-            number, None, before="unreadable", status="unreadable", exit_code=before.exit_code, error=before
+            turn=number,
+            session=None,
+            before="unreadable",
+            status="unreadable",
+            exit_code=before.exit_code,
+            error=before,
         )
     data: Mapping[str, Any] = {}
     try:
@@ -201,7 +206,12 @@ def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
     elif status == "clarify":
         code = ASKED_BACK
     return ResumedTurn(
-        number, before.session_id, before=before.status, status=status, exit_code=code, error=error
+        turn=number,
+        session=before.session_id,
+        before=before.status,
+        status=status,
+        exit_code=code,
+        error=error,
     )
 
 

@@ -67,7 +67,7 @@ def same_phrases(query: str, label: Sequence[str], phrases: Sequence[str]) -> bo
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answered:
     case: Case
     recipe: str  # recipe that was asked, or what judged
@@ -121,8 +121,8 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     if (judged := judge(case, executor)) is not None:
         listed = () if isinstance(judged, str) else judged
         return Answered(
-            case,
-            key,
+            case=case,
+            recipe=key,
             served_by=server,
             seconds=time.monotonic() - started,
             answer=render_label(judged),
@@ -130,7 +130,9 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
         )
     answer = str(kind.answer(_ask(executor, case)))
     answer = next((label for label, value in kind.labels.items() if value == answer), answer)
-    return Answered(case, key, server, time.monotonic() - started, answer)
+    return Answered(
+        case=case, recipe=key, served_by=server, seconds=time.monotonic() - started, answer=answer
+    )
 
 
 def render_label(label: str | Iterable[str]) -> str:

@@ -302,8 +302,8 @@ class Batch:
         earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
         query = self._queries[str(planned.item)]
         return Task(
-            self._run.id,
-            query,
+            run=self._run.id,
+            query=query,
             user=planned.user,
             session=str(planned.session),
             turn=planned.turn,

@@ -33,7 +33,7 @@ WORK = ".work-"
 """How the directories begin, in that of a run, in which workers are at their items."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """One item of a batch, to be run."""
 

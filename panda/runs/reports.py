@@ -103,7 +103,7 @@ def _write_page(path: Path, template: str, **values: Any) -> None:
     write_output(path, page.encode("utf-8", errors="replace"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Case:
     of: str  # what it belongs to
     name: str  # its name
@@ -140,9 +140,9 @@ def write_diff_junit(path: Path, diff: RunDiff, before: Side, after: Side, thres
         user, turn = key
         name = f"turn {turn}" if isinstance(turn, int) else turn
         messages = {"failure": differences[key], skipped: lacking[key]}
-        cases.append(_Case(user, name, seconds.get(key, 0), messages))
+        cases.append(_Case(of=user, name=name, seconds=seconds.get(key, 0), findings=messages))
     of_all = {"failure": find_growth(diff, thresholds), "error": find_faults(diff, thresholds)}
-    cases.append(_Case("panda diff", "all turns", 0, of_all))
+    cases.append(_Case(of="panda diff", name="all turns", seconds=0, findings=of_all))
     _write_suite(path, f"panda diff {before.name} {after.name}", cases)
 
 
@@ -159,9 +159,20 @@ def write_batch_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Seq
         kind = "error" if line.result == "away" else "failure"
         findings = {kind: line.findings}
         seconds = line.seconds or 0
-        cases.append(_Case(line.user, str(line.item), seconds, findings=findings, outcome=line.turn_outcome))
+        cases.append(
+            _Case(
+                of=line.user,
+                name=str(line.item),
+                seconds=seconds,
+                findings=findings,
+                outcome=line.turn_outcome,
+            )
+        )
     kind = "error" if any(line.findings for line in lines) else "skipped"
-    cases += [_Case(planned.user, str(planned.item), 0, {kind: [_LEFT]}) for planned in left]
+    cases += [
+        _Case(of=planned.user, name=str(planned.item), seconds=0, findings={kind: [_LEFT]})
+        for planned in left
+    ]
     _write_suite(path, f"panda batch {run}", cases)
 
 

@@ -64,7 +64,7 @@ class Extraction:
     quality: float  # extraction_quality, 0 to 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Reading:
     block: Block
     in_menu: bool  # stands in a menu, header or footer
@@ -121,7 +121,9 @@ def _read_blocks(blocks: Sequence[Block]) -> list[_Reading]:
                 prices = tuple(_prices(block.text))
             stock = False if _finds("sold", block.text) else _finds("stocked", block.text) or None
         name = _name_before(blocks, n) if prices or stock is not None else ""
-        readings.append(_Reading(block, in_menu, aside=aside, prices=prices, stock=stock, name=name))
+        readings.append(
+            _Reading(block=block, in_menu=in_menu, aside=aside, prices=prices, stock=stock, name=name)
+        )
     return readings
 
 

@@ -345,7 +345,7 @@ def _text_in(element: HtmlElement, most_chars: int, *, struck: bool) -> tuple[st
     return squeeze("".join(pieces))[:most_chars], has_struck
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Block:
     text: str  # one line
     tag: str  # element that holds it: p, h1, li, td, …
@@ -425,8 +425,8 @@ class _Open:
                 end = text.rfind(" ", 0, _BLOCK_CHARS) + 1 or _BLOCK_CHARS
             part = text[:end].strip()
             yield Block(
-                part,
-                self.tag,
+                text=part,
+                tag=self.tag,
                 hints=self.hints,
                 in_navigation=self.in_navigation,
                 struck=self.struck,

@@ -50,7 +50,7 @@ _Key = bytes
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NewTurn:
     """A turn to be; saved ones are read as such too, to be compared."""
 
@@ -224,8 +224,8 @@ def _read_line(text: str, name: str, number: int) -> NewTurn:
         summary = IndexSummary(line.summary, line.topics or (), None, has_research=False, research_topic=None)
     own_number = line.turn if isinstance(line.turn, int) else 0
     return NewTurn(
-        where,
-        line.user,
+        where=where,
+        user=line.user,
         session=line.session,
         at=at,
         query=line.query,
@@ -273,8 +273,8 @@ def _saved_turn(store: UserStore, number: int, *, with_summary: bool = False) ->
         metadata = folder.read_metadata()
         response = folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else ""
         return NewTurn(
-            "",
-            store.user,
+            where="",
+            user=store.user,
             session=metadata.session_id,
             at=metadata.created_at,
             query=metadata.query,
@@ -366,7 +366,14 @@ def _turns_of(conversation: Conversation, user: str, name: str) -> tuple[list[Ne
     exchanges, left = exchanges_of(conversation)
     session = conversation.session
     return [
-        NewTurn(name, user, session=session, at=exchange.at, query=exchange.query, response=exchange.response)
+        NewTurn(
+            where=name,
+            user=user,
+            session=session,
+            at=exchange.at,
+            query=exchange.query,
+            response=exchange.response,
+        )
         for exchange in exchanges
     ], left
 

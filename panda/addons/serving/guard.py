@@ -34,7 +34,7 @@ class Limits:
     stop_seconds: int = 10  # how long requests at hand may go on once the server is to stop
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Refusal:
     status: int
     type: str  # name of the error's kind
@@ -45,7 +45,13 @@ class Refusal:
 
     @classmethod
     def of(cls, status: int, error: Problem) -> "Refusal":
-        return cls(status, type(error).__name__, error.message, error.where, error.fix)
+        return cls(
+            status=status,
+            type=type(error).__name__,
+            message=error.message,
+            where=error.where,
+            fix=error.fix,
+        )
 
     @property
     def body(self) -> bytes:
@@ -106,7 +112,13 @@ class Guard:
         host = headers.get(b"host", b"localhost").decode("latin-1")
         if self._local and not _names_this_machine(host):
             message = f"this server is not called {host[:80]}"
-            return Refusal(421, "HostError", message, "Host", "ask for localhost or 127.0.0.1")
+            return Refusal(
+                status=421,
+                type="HostError",
+                message=message,
+                where="Host",
+                fix="ask for localhost or 127.0.0.1",
+            )
         if self._token is None or path in OPEN_PATHS:
             return None
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
@@ -119,13 +131,24 @@ class Guard:
         message = "the token is wrong" if token else "a token is needed"
         fix = "send Authorization: Bearer with the server's PANDA_TOKEN"
         return Refusal(
-            401, "UnauthorizedError", message=message, where="Authorization", fix=fix, headers=challenge
+            status=401,
+            type="UnauthorizedError",
+            message=message,
+            where="Authorization",
+            fix=fix,
+            headers=challenge,
         )
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
         """The whole body; None if the client has gone."""
         most = self._limits.body_bytes
-        too_large = Refusal(413, "LimitError", f"the body has more than {most:,} bytes", "body", "send less")
+        too_large = Refusal(
+            status=413,
+            type="LimitError",
+            message=f"the body has more than {most:,} bytes",
+            where="body",
+            fix="send less",
+        )
         if int(headers.get(b"content-length", b"0")) > most:
             return too_large
         body = bytearray()
@@ -143,8 +166,8 @@ class Guard:
         except TimeoutError:
             late = f"the request took longer than {self._limits.receive_seconds:g} seconds to arrive"
             return Refusal(
-                408,
-                "TimeoutError",
+                status=408,
+                type="TimeoutError",
                 message=late,
                 where="body",
                 fix="send it faster",
