@@ -98,18 +98,22 @@ class App:
         self._usual_layers = layers
         if settings.models_by_layer:
             layers = layers.serving(settings.models_by_layer)
-        self.settings, self.store, self.layers, limits = settings, store, layers, settings.compression
+        self.settings = settings
+        self.store = store
+        self.layers = layers
+        limits = settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         of_all = Layout(store.root)  # also for a turn apart from the store
         self.index = Index(of_all)
         self._versions = VersionStore(store.recipe_versions, store.clock)
         self._folded: tuple[str, list[int], Session | None] = ("", [], None)
         """The last session that was made of turns: its id, their numbers, and itself."""
-        self._now, self._moment = TurnClock(store.clock), Moment(store)  # of the turn that runs
+        self._now = TurnClock(store.clock)
+        self._moment = Moment(store)  # of the turn that runs
         self._then = store.at(self._now)  # as the turn that runs sees it
         encoder = self.meaning = None
-        if (given := layers.encoder()) is not None:
-            encoder = KeptEncoder(given, VectorStore(of_all, is_written=store.apart is None))
+        if (own_encoder := layers.encoder()) is not None:
+            encoder = KeptEncoder(own_encoder, VectorStore(of_all, is_written=store.apart is None))
             self.meaning = Meaning(encoder, self.index, of_all, store.clock, self._past)
         self.executor = executor = RecipeExecutor(
             self.book, layers, encoder, clock=store.clock, log=self._log, limits=limits
@@ -117,7 +121,8 @@ class App:
         self._reader = reader = NodeReader(self._then, self._moment, self.index)
         retriever = Retriever(self.index, store.user, self._now, self._moment, self.meaning)
         web = web_opener(settings.web_allow, settings.web_timeout_seconds)
-        limit, provider = settings.tool_seconds, settings.search_provider
+        limit = settings.tool_seconds
+        provider = settings.search_provider
         self.tools = ToolContext(  # without a turn
             self._then,
             0,
@@ -130,7 +135,8 @@ class App:
             limit_seconds=limit,
             search_provider=provider,
         )
-        closest, noting = ClosestLines(encoder), Noting(store.user, self._moment, encoder)
+        closest = ClosestLines(encoder)
+        noting = Noting(store.user, self._moment, encoder)
         ranker = PassageRanker(encoder)
         self.gatherer = ContextGatherer(
             executor=executor,
@@ -194,7 +200,9 @@ class App:
         """
         check_query(query)
         self._check_calls(mode, with_image=picture is not None and image is None)
-        store, session_id, session = self.store, self.settings.session, None
+        store = self.store
+        session_id = self.settings.session
+        session = None
         memory: Projection | None = None
         self._moment.pin(bound)
         if bound is not None and session_id is not None:
@@ -256,7 +264,8 @@ class App:
         """
         folder = self.store.open(number)
         metadata = folder.read_metadata()
-        place, fix = str(folder.paths.directory), "ask it as a new turn"
+        place = str(folder.paths.directory)
+        fix = "ask it as a new turn"
         if metadata.next is None:
             message = f"turn {number} has ended with status {metadata.status}"
             raise UsageError(message, where=place, fix=fix)
@@ -288,7 +297,8 @@ class App:
 
     def hold_session(self, session: str) -> AbstractContextManager[None]:
         """The lock under which the turns of one session follow each other."""
-        lock, wait = self.store.session_lock(session), self.settings.wait_seconds
+        lock = self.store.session_lock(session)
+        wait = self.settings.wait_seconds
         return held_lock(lock, holder=f"panda turn (pid {os.getpid()})", wait_seconds=wait)
 
     def open_workspace(self, query: str, *, dry: bool) -> Workspace:
@@ -359,7 +369,7 @@ class App:
         return session
 
     def _snapshot(self, session: Session | None, memory: Projection | None, bound: Bound | None) -> Snapshot:
-        """What is there now: what the turn reads is held against it, so that nothing later counts."""
+        """Return what is there now: what the turn reads is held against it, so that nothing later counts."""
         user = self.settings.user
         self.index.freshen(user)
         if self.meaning is not None:
@@ -369,13 +379,13 @@ class App:
             user, lambda view: (view.turns, view.note_digests()), as_of=self._moment.index
         )
         apart = self.store.apart
-        kept = bound.snapshot if bound and apart and apart.knowledge else None
+        bound_snapshot = bound.snapshot if bound and apart and apart.knowledge else None
         return Snapshot(
-            turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
+            turns=in_ranges(saved, [turn.turn for turn in session.turns] if session else []),
             memory=memory.log.mark if memory else None,
             files=memory.digests if memory else {},
-            notes=kept.notes if kept else len(digests),
-            knowledge=kept.knowledge if kept else digest_parts(digests),
+            notes=bound_snapshot.notes if bound_snapshot else len(digests),
+            knowledge=bound_snapshot.knowledge if bound_snapshot else digest_parts(digests),
         )
 
     def _taken_up(
@@ -413,14 +423,14 @@ class App:
         its number, and that of the turn that may have asked.
         """
         self.index.close()
-        things = [kept.thing for kept in listed_things(reading, self._reader)]
+        things = [listed.thing for listed in listed_things(reading, self._reader)]
         resume = f"panda turn --resume {turns[0]} --user {self.store.user}"
         forgetting = Forgetting(self.store, [self.settings.cache_dir], again=resume)
         forgetting.forget_in_turn(things, reading.not_stored, turns, session)
 
     def _left_by_forgetting(self, reading: Reading) -> list[str]:
-        """Where the texts of what a turn forgets stay, each with the reason."""
-        things = [kept.thing for kept in listed_things(reading, self._reader)]
+        """Return the places where texts stay that a turn forgets, each with the reason."""
+        things = [listed.thing for listed in listed_things(reading, self._reader)]
         places = Forgetting(self.store, []).places_of_things(things) if things else []
         return [f"{self.store.name_of(place.path)}: {place.left}" for place in places if place.left]
 

@@ -27,9 +27,11 @@ class Location(str):
         key = f"{outer}.{key}" if outer and key else key or outer
         path = str(getattr(path, "path", path))
         place = f"{path}:{line}" if line else path
-        made = super().__new__(cls, f"{place} ({key})" if key else place)
-        made.path, made.line, made.key = path, line, key
-        return made
+        location = super().__new__(cls, f"{place} ({key})" if key else place)
+        location.path = path
+        location.line = line
+        location.key = key
+        return location
 
     path: str
     line: int | None  # from 1
@@ -62,7 +64,9 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
         verdict: Verdict = Verdict.UNSOUND,
     ) -> None:
         super().__init__(message)
-        self.message, self.fix, self.verdict = message, fix, verdict
+        self.message = message
+        self.fix = fix
+        self.verdict = verdict
         self.path = where.path if isinstance(where, Location) else where or ""
         self.line = line or getattr(where, "line", None)
         self.key = key or getattr(where, "key", None)
@@ -95,7 +99,7 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
 
 
 def verdict_of(problems: Iterable[Problem]) -> Verdict:
-    """What a check says that found these problems."""
+    """Return the verdict of a check that found these problems."""
     verdicts = {problem.verdict for problem in problems}
     return next((v for v in (Verdict.UNSOUND, Verdict.NOT_JUDGED) if v in verdicts), Verdict.SOUND)
 
@@ -191,7 +195,9 @@ class HaltError(Problem):
         **place: Any,
     ) -> None:
         super().__init__(message, **place)
-        self.expected, self.received, self.details = expected, received, dict(details or {})
+        self.expected = expected
+        self.received = received
+        self.details = dict(details or {})
 
 
 class BudgetExceededError(HaltError):  # protected text alone does not fit

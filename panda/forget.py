@@ -36,8 +36,7 @@ from panda.memory.things import FORGOTTEN, ToldThing, find_told_things, removed_
 from panda.messages.clauses import clause_texts
 from panda.messages.forget_requests import rest_of_statement
 from panda.session.file import rebuild_session, saved_turns, write_session
-from panda.store import files
-from panda.store import layout as names
+from panda.store import files, layout
 from panda.store.fact import Assertion, Subject
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
@@ -70,7 +69,7 @@ _FIXED = lazy_pattern(
 _DIGESTS = lazy_pattern(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
-_QUOTING = (names.GATHERED_CONTEXT_JSON, names.EVIDENCE_JSON)
+_QUOTING = (layout.GATHERED_CONTEXT_JSON, layout.EVIDENCE_JSON)
 """Files of a turn that name the nodes that it quotes."""
 _CODE = lazy_pattern(r"[\w-]*\d[\w-]*")
 """A word with a figure: what may be repeated of a sentence that is forgotten."""
@@ -92,8 +91,8 @@ def find_forms(texts: Iterable[str]) -> re.Pattern[str]:
     forms: dict[str, None] = {}
     for text in sorted(set(texts), key=len, reverse=True):
         for form in (unicodedata.normalize(how, text) for how in ("NFC", "NFD", "NFKC")):
-            made = _BLANK.join("".join(map(_escaped, word)) for word in form.split())
-            forms[made if len(text) >= WORD_CHARS else rf"(?:(?<!\w)|(?<=\\[nrt])){made}(?!\w)"] = None
+            pattern = _BLANK.join("".join(map(_escaped, word)) for word in form.split())
+            forms[pattern if len(text) >= WORD_CHARS else rf"(?:(?<!\w)|(?<=\\[nrt])){pattern}(?!\w)"] = None
     return re.compile("|".join(forms) or r"(?!)", re.IGNORECASE)
 
 
@@ -105,7 +104,7 @@ def _escaped(char: str) -> str:
         octets, units = (case.encode(code, "surrogatepass") for code in ("utf-8", "utf-16-be"))
         forms.append("".join(rf"%(?:25)*{octet:02x}" for octet in octets))
         forms.append("".join(rf"\\+u{unit}" for unit in re.findall("....", units.hex())))
-        forms.append("".join(rf"&#(?:0*{ord(one)}|x0*{ord(one):x});" for one in case))
+        forms.append("".join(rf"&#(?:0*{ord(letter)}|x0*{ord(letter):x});" for letter in case))
         if (
             written := html.escape(case)
         ).lower() != char.lower():  # two equal ways would be tried in all mixes
@@ -144,7 +143,8 @@ class _Eraser:
     """Takes texts out of what files hold."""
 
     def __init__(self, wanted: Wanted, at: str) -> None:
-        texts, mark = [*wanted.texts, *wanted.near], f"[forgotten {at}]"
+        texts = [*wanted.texts, *wanted.near]
+        mark = f"[forgotten {at}]"
         telling = [text for text in wanted.near if not is_ordinary(text.lower())]
         self._all = find_forms(texts)
         self._far = find_forms(wanted.texts)
@@ -173,15 +173,18 @@ class _Eraser:
 
     def clean(self, path: Path, data: bytes, *, scrubs: bool = False) -> bytes:
         """Content without the texts; with *scrubs* without calls, entities, topics and digests either."""
-        text, name, self._scrubs, self._spares = _text(data), path.name, scrubs, False
-        self._is_of_documents = name == names.DOCUMENTS_JSON
+        text = _text(data)
+        name = path.name
+        self._scrubs = scrubs
+        self._spares = False
+        self._is_of_documents = name == layout.DOCUMENTS_JSON
         if path.suffix == ".jsonl":
-            made = "\n".join(self._json(line, name) for line in text.split("\n"))
+            cleaned = "\n".join(self._json(line, name) for line in text.split("\n"))
         elif path.suffix == ".json":
-            made = self._json(text, f"{path.parent.name}/{name}")
+            cleaned = self._json(text, f"{path.parent.name}/{name}")
         else:
-            made = self._context(text) if name == names.CONTEXT_MD else self.text(text)
-        return made.encode("utf-8", "surrogateescape")
+            cleaned = self._context(text) if name == layout.CONTEXT_MD else self.text(text)
+        return cleaned.encode("utf-8", "surrogateescape")
 
     def text(self, text: str) -> str:
         return self._pattern.sub(lambda _: self.mark, text)
@@ -202,10 +205,12 @@ class _Eraser:
             parts = [] if self._scrubs and key in _ENTITIES else value
             return [self.value(part, key, free=free) for part in parts]
         elif isinstance(value, dict):
-            made = {name: self.value(part, name, free=free or name in _FREE) for name, part in value.items()}
-            if value.get("type") in ("number", "datetime", "ref") and made.get("v") != value.get("v"):
-                made["type"] = "string"
-            return {self.text(name): part for name, part in made.items()} if free else made
+            members = {
+                name: self.value(part, name, free=free or name in _FREE) for name, part in value.items()
+            }
+            if value.get("type") in ("number", "datetime", "ref") and members.get("v") != value.get("v"):
+                members["type"] = "string"
+            return {self.text(name): part for name, part in members.items()} if free else members
         elif isinstance(value, int | float) and (free or key in ("v", "value")):
             is_told = any(self._pattern.fullmatch(text) for text in (str(value), f"{value:g}"))
             return self.text(str(value)) if is_told else value
@@ -216,16 +221,16 @@ class _Eraser:
             value = files.parse_json(text, where="")
         except FileFormatError:
             return self.text(text)
-        if self._scrubs and name == names.CALLS_JSONL and value.get("kind") != "forgotten":
-            kept = {key: value[key] for key in ("n", "recipe", "usage", "seconds") if key in value}
-            return _line(kept | {"kind": "forgotten", "forgotten_at": self.at})
+        if self._scrubs and name == layout.CALLS_JSONL and value.get("kind") != "forgotten":
+            rest = {key: value[key] for key in ("n", "recipe", "usage", "seconds") if key in value}
+            return _line(rest | {"kind": "forgotten", "forgotten_at": self.at})
         for self._spares in (False, True):  # at the second time what is nothing but the text stays
-            made = self.value(value)
-            if made == value:
+            cleaned = self.value(value)
+            if cleaned == value:
                 return text
-            if _fits(name, made) or not _fits(name, value):
+            if _fits(name, cleaned) or not _fits(name, value):
                 end = text[len(text.rstrip("\n")) :]
-                return files.render_json(made) if "\n  " in text else _line(made) + end
+                return files.render_json(cleaned) if "\n  " in text else _line(cleaned) + end
         return text
 
     def _context(self, text: str) -> str:
@@ -243,11 +248,11 @@ class _Eraser:
                     parts = re.split(
                         r"(?m)^(### .*)$" if section.number == Phase.CONTEXT_GATHERER else r"(?!)", block.text
                     )
-                    kept = (part if n % 2 else self.text(part) for n, part in enumerate(parts))
-                    blocks.append(Text("".join(kept)))
+                    pieces = (part if n % 2 else self.text(part) for n, part in enumerate(parts))
+                    blocks.append(Text("".join(pieces)))
             sections.append(replace(section, blocks=tuple(blocks)))
-        made = replace(document, sections=tuple(sections))
-        return text if made == document else render_context(made)
+        cleaned = replace(document, sections=tuple(sections))
+        return text if cleaned == document else render_context(cleaned)
 
 
 class Forgetting:
@@ -276,26 +281,29 @@ class Forgetting:
         While the block runs no turn of these users runs or begins (LockHeldError), and no run goes on; the
         caller holds the lock of the session *but*.
         """
-        stores, holder = [self._store.of(user) for user in users], f"panda forget (process {os.getpid()})"
+        stores = [self._store.of(user) for user in users]
+        holder = f"panda forget (process {os.getpid()})"
 
         def sessions() -> list[Path]:
             there = (path for store in stores for path in store.sessions.glob("*/") if path.name != but)
             return sorted(path / "lock" for path in there)
 
         with ExitStack() as stack:
-            known, runs, wait = sessions(), sorted(self._store.runs.glob("*/lock")), self._store.wait_seconds
-            for path in (*known, *(store.memory_lock for store in stores), *runs):
+            session_locks = sessions()
+            runs = sorted(self._store.runs.glob("*/lock"))
+            wait = self._store.wait_seconds
+            for path in (*session_locks, *(store.memory_lock for store in stores), *runs):
                 stack.enter_context(files.held_lock(path, holder=holder, wait_seconds=wait))
             for store in stores:
                 stack.enter_context(store.numbering(holder))
-            if sessions() != known:
+            if sessions() != session_locks:
                 raise LockHeldError("a session has just begun", where=str(self._store.root), fix="try again")
             yield
 
     def of_text(self, text: str) -> Wanted:
         bare = text.rstrip(" .!?…")  # a value is kept without the end of its sentence
         is_enough = len(bare) >= WORD_CHARS and bare.lower() not in "[forgotten]"
-        users = tuple(names.users_of(self._store))
+        users = tuple(layout.users_of(self._store))
         return Wanted((text, bare) if is_enough else (text,), users, is_of_all=True)
 
     def of_subject(self, entity: str, relation: str) -> Wanted | None:
@@ -304,7 +312,10 @@ class Forgetting:
         that says more only the clause about it goes, unless the sentence itself is named. None: nothing was.
         """
         assertions = self._assertions()
-        named = next((one.subject for one in assertions if one.subject[1:] == (entity, relation)), None)
+        named = next(
+            (assertion.subject for assertion in assertions if assertion.subject[1:] == (entity, relation)),
+            None,
+        )
         if named is None:
             return None
         things = [thing for thing in find_told_things(assertions) if named in thing.subjects]
@@ -317,7 +328,10 @@ class Forgetting:
         *,
         named: Subject | None = None,
     ) -> Wanted:
-        """What things say; a key or sentence that is *named* itself goes with all that it says."""
+        """
+        Return what is to go for some things; a key or sentence that is *named* itself goes with all that it
+        says.
+        """
         subjects = {subject for thing in things for subject in thing.keys}
         if named is not None:
             subjects.add(named)
@@ -340,13 +354,16 @@ class Forgetting:
 
     def of_turn(self, number: int) -> Wanted:
         """A whole turn: what was told everywhere, what was asked and answered from its session."""
-        turn, known = self._store.turn(number), self._assertions()
+        turn = self._store.turn(number)
+        assertions = self._assertions()
         about = _load(turn / METADATA_JSON)
         later = [n for n in saved_turns(self._store).get(str(about.get("session_id")), ()) if n >= number]
-        wanted = self._of([one for one in known if one.source_turn == number])
-        told = [text for raw in self._staged(number) if len(text := str(raw.get("text"))) >= SHORT_CHARS]
-        summary = _load(turn / names.SUMMARY_JSON).get("turn_summary") or ""
-        near = [about.get("query", ""), _text(_read(turn / names.RESPONSE_MD)).strip(), summary]
+        wanted = self._of([assertion for assertion in assertions if assertion.source_turn == number])
+        staged_texts = [
+            text for raw in self._staged(number) if len(text := str(raw.get("text"))) >= SHORT_CHARS
+        ]
+        summary = _load(turn / layout.SUMMARY_JSON).get("turn_summary") or ""
+        near = [about.get("query", ""), _text(_read(turn / layout.RESPONSE_MD)).strip(), summary]
         near = [*wanted.near, *(text for text in near if text and not FORGOTTEN.search(text))]
         documents = self._document_nodes(turn.directory, number)
         lines = self._quoted_lines(documents)
@@ -354,7 +371,7 @@ class Forgetting:
         near += [line for line in lines if line not in unique]
         return replace(
             wanted,
-            texts=(*wanted.texts, *told, *unique),
+            texts=(*wanted.texts, *staged_texts, *unique),
             near=tuple(near),
             turns=wanted.turns | {*later},
             turn=number,
@@ -363,7 +380,7 @@ class Forgetting:
 
     def _document_nodes(self, directory: Path, number: int) -> list[str]:
         """Return the nodes of the documents that were handed over with a turn."""
-        records = _load(directory / names.DOCUMENTS_JSON).get("documents") or ()
+        records = _load(directory / layout.DOCUMENTS_JSON).get("documents") or ()
         return [document_node(number, str(record.get("name"))) for record in records]
 
     def _quoted_lines(self, nodes: Sequence[str]) -> list[str]:
@@ -389,7 +406,7 @@ class Forgetting:
         where research still has it. None if there is neither.
         """
         users = (self._store.user,)
-        for path in self._store.turns.glob(f"*/webpage_cache/*/{names.MANIFEST_JSON}"):
+        for path in self._store.turns.glob(f"*/webpage_cache/*/{layout.MANIFEST_JSON}"):
             if _load(path).get("visit_id") == name:
                 values = (_load(place) for place in path.parents[2].rglob("*.json"))
                 texts = tuple(text for value in values for text in _quotes(NodeKind.VISIT.id(name), value))
@@ -401,7 +418,10 @@ class Forgetting:
         return None
 
     def _of(self, facts: Collection[Assertion], clauses: Sequence[str] = ()) -> Wanted:
-        """What assertions say, of those without words of their own what told them, and clauses."""
+        """
+        Return what is to go for assertions and clauses; an assertion without words of its own counts as the
+        text that told it.
+        """
         texts = [text.rstrip(" .!?…") for text in clauses]
         user = self._store.user
         for fact in facts:
@@ -418,13 +438,15 @@ class Forgetting:
             texts=tuple(text for text in texts if len(text) >= SHORT_CHARS),
             users=(self._store.user,),
             near=tuple(dict.fromkeys([*(text for text in texts if len(text) < SHORT_CHARS), *parts, *codes])),
-            turns=frozenset(one.source_turn for one in facts if one.source_turn is not None),
-            facts=frozenset(one.id for one in facts),
-            nodes=tuple({f"{kind}:{one.subject.key(user)}" for one in facts for kind in ("memory", "fact")}),
+            turns=frozenset(fact.source_turn for fact in facts if fact.source_turn is not None),
+            facts=frozenset(fact.id for fact in facts),
+            nodes=tuple(
+                {f"{kind}:{fact.subject.key(user)}" for fact in facts for kind in ("memory", "fact")}
+            ),
         )
 
     def _staged(self, number: int) -> list[dict[str, Any]]:
-        return list(_load(self._store.turn(number) / names.STAGED_MEMORY_JSON).get("staged") or ())
+        return list(_load(self._store.turn(number) / layout.STAGED_MEMORY_JSON).get("staged") or ())
 
     def _assertions(self) -> list[Assertion]:
         state = Projection(self._store)
@@ -449,9 +471,9 @@ class Forgetting:
         if not_stored:
             own = tuple(text for text in not_stored if not FORGOTTEN.search(text))
             wanted.append(Wanted((), (self._store.user,), near=own, turns=frozenset(turns[:1])))
-        for one in wanted:
-            with self.locked(one.users, but=session):
-                self.run(one)
+        for target in wanted:
+            with self.locked(target.users, but=session):
+                self.run(target)
 
     def seal_turns(self, numbers: Iterable[int]) -> list[int]:
         """
@@ -491,10 +513,17 @@ class _Walk:
     def __init__(
         self, store: UserStore, caches: Iterable[Path], wanted: Wanted, at: str, again: str = SAME_COMMAND
     ) -> None:
-        self._store, self._wanted, self._eraser, self._again = store, wanted, _Eraser(wanted, at), again
+        self._store = store
+        self._wanted = wanted
+        self._eraser = _Eraser(wanted, at)
+        self._again = again
         saved = store.turn(wanted.turn or 0).directory
         turns = [saved, *store.runs.glob(f"*/turns/{store.user}/{saved.name}")] if wanted.turn else []
-        self._emptied = [one for one in turns if _load(one / METADATA_JSON).get("run") not in one.parts]
+        self._emptied = [
+            directory
+            for directory in turns
+            if _load(directory / METADATA_JSON).get("run") not in directory.parts
+        ]
         self._turns = {*self._emptied}  # these lose something
         self._pages = {wanted.visit} if wanted.visit else set[Path]()  # directories that go
         self._visit_ids = {visit_id for turn in self._emptied for visit_id in visit_ids(turn)}
@@ -524,10 +553,13 @@ class _Walk:
 
     def _files(self) -> Iterator[Path]:
         """The files of the users or of none, and directories that may not be looked into."""
-        store, seen, users = self._store, set[str](), (None, *self._wanted.users)
+        store = self._store
+        seen = set[str]()
+        users = (None, *self._wanted.users)
         for top in (store.users, store.runs, store.interventions, store.executions_log.parent):
             for name, below, there in os.walk(top, followlinks=True):
-                place, real = Path(name), os.path.realpath(name)
+                place = Path(name)
+                real = os.path.realpath(name)
                 if place.parent in (store.runs, store.users):  # what a batch began with, what is folded
                     below[:] = {*below} - {"start", "sessions"}
                 below.sort()
@@ -538,7 +570,7 @@ class _Walk:
                     yield place  # whoever reads it is told
                 else:
                     seen.add(real)
-                    paths = (place / one for one in sorted(there) if not one.endswith("lock"))
+                    paths = (place / name for name in sorted(there) if not name.endswith("lock"))
                     yield from (path for path in paths if path.is_file() and not files.is_temporary(path))
 
     def _is_of_recipes(self, directory: Path) -> bool:
@@ -558,26 +590,31 @@ class _Walk:
         return (user if top == "users" and any(rest) else None), 0, None
 
     def _find_in_memory(self, store: UserStore) -> None:
-        state, log, lines, now = Projection(store), store.memory_log, [], dict[str, Assertion]()
+        state = Projection(store)
+        log = store.memory_log
+        lines = []
+        now = dict[str, Assertion]()
         state.refresh()
         for number, line in enumerate(_text(_read(log)).split("\n")):
             raw = _object(line)
-            made = self._eraser.value(raw)
+            changed = self._eraser.value(raw)
             if raw.get("id") in self._wanted.rests:
-                made["value"] = {**raw["value"], "v": self._wanted.rests[raw["id"]]}
+                changed["value"] = {**raw["value"], "v": self._wanted.rests[raw["id"]]}
             if raw.get("id") in self._wanted.facts and not _is_mark(raw["value"]):
-                made["value"] = {"type": "string", "v": self._eraser.mark}
-            if made != raw:
+                changed["value"] = {"type": "string", "v": self._eraser.mark}
+            if changed != raw:
                 self._first.setdefault(store.user, number)
-                if _is_mark(made["value"]):
-                    made["confidence"] = 0.0  # with nothing left to say it retracts
-                now[raw["id"]] = said = decode(Assertion, made, where=str(log))
+                if _is_mark(changed["value"]):
+                    changed["confidence"] = 0.0  # with nothing left to say it retracts
+                now[raw["id"]] = assertion = decode(Assertion, changed, where=str(log))
                 if _DIGESTS.fullmatch(raw["id"]):
-                    self._ids[raw["id"]] = id_of(said)
-            lines.append(line if made == raw else _line(made))
+                    self._ids[raw["id"]] = id_of(assertion)
+            lines.append(line if changed == raw else _line(changed))
         self._memory |= {log: "\n".join(lines).encode("utf-8", "surrogateescape")} if log.is_file() else {}
         winners: dict[Subject, Assertion | None] = {}
-        for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.id in now):
+        for subject in dict.fromkeys(
+            assertion.subject for assertion in state.log.assertions if assertion.id in now
+        ):
             winner = state.standing(subject, store.clock()).winner
             if winner is not None and (after := now.get(winner.id)) is not None:
                 winners[subject] = after if after.confidence else None
@@ -588,30 +625,36 @@ class _Walk:
                     self._first.setdefault(store.user, 0)
 
     def _changes(self) -> Iterator[tuple[Path, bytes]]:
-        """What files become that change; turns first, since what is said of them depends on them."""
+        """
+        Yield each file that changes, with its new content; turns first, since what is said of them depends on
+        them.
+        """
         others: list[Path] = []
         for directory, paths in groupby(self._files(), lambda path: self._owner(path)[2]):
             if directory is None:
                 others += paths
             elif directory not in self._emptied:
                 yield from self._of_turn(directory, [*paths])
-        for path in sorted(others, key=lambda path: path.name != names.RUN_JSON):  # by the queries beside it
+        for path in sorted(others, key=lambda path: path.name != layout.RUN_JSON):  # by the queries beside it
             if (data := self._look(path)) is not None:
-                made = self._renamed(self._memory.get(path) or self._other(path, data))
+                content = self._renamed(self._memory.get(path) or self._other(path, data))
                 if path in self._memory:
-                    self._tell(path, data, made, int(made != data))
-                if made != data:
-                    yield path, made
+                    self._tell(path, data, content, int(content != data))
+                if content != data:
+                    yield path, content
 
     def _of_turn(self, directory: Path, paths: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
         """The files of a turn that change; its metadata first: after a kill the mark says that it is held."""
-        wanted, eraser, metadata = self._wanted, self._eraser, directory / METADATA_JSON
+        wanted = self._wanted
+        eraser = self._eraser
+        metadata = directory / METADATA_JSON
         user, number, _ = self._owner(metadata)
         quotes = any(_names(path, wanted.nodes) for path in paths if path.name in _QUOTING)
         eraser.begin(is_own=number in wanted.turns, quotes=quotes)
         data = {path: content for path in paths if (content := self._look(path)) is not None}
         about = _object(data.get(metadata, b""))
-        is_held, made = about.get("forgotten_at") == eraser.at, dict(data)
+        is_held = about.get("forgotten_at") == eraser.at
+        contents = dict(data)
         is_held |= wanted.visit is not None and directory in wanted.visit.parents
         documents = [node for node in wanted.nodes if kind_of(node) is NodeKind.DOCUMENT]
         is_held |= any(_names(path, documents) for path in paths if path.name in _QUOTING)  # they go
@@ -620,30 +663,32 @@ class _Walk:
         if is_held:
             self._turns.add(directory)
             for path in data:
-                made[path] = eraser.clean(path, data[path], scrubs=True)
-            for path in (path for path in data if path.name == names.MANIFEST_JSON):
+                contents[path] = eraser.clean(path, data[path], scrubs=True)
+            for path in (path for path in data if path.name == layout.MANIFEST_JSON):
                 page = _object(data[path])
                 if any(eraser.count(str(page.get(key, "")).encode()) for key in ("url", "final_url")):
                     self._pages.add(path.parent)  # its name is a digest, too
                     if visit_id := page.get("visit_id"):
                         self._visit_ids.add(str(visit_id))
         for path in data:
-            value = _object(made[path]) if path.name == names.SNAPSHOT_JSON and user in self._first else {}
-            known = (value.get("memory") or {}).get("assertions", sys.maxsize)
-            if any((value.get("files") or {}).values()) and known > self._first[str(user)]:
+            value = (
+                _object(contents[path]) if path.name == layout.SNAPSHOT_JSON and user in self._first else {}
+            )
+            assertion_count = (value.get("memory") or {}).get("assertions", sys.maxsize)
+            if any((value.get("files") or {}).values()) and assertion_count > self._first[str(user)]:
                 value |= {"files": dict.fromkeys(value["files"]), "forgotten_at": eraser.at}
-                made[path] = files.render_json(value).encode()
-            unnamed = _without_visits(path, made[path], self._visit_ids, mark=eraser.mark)
-            made[path] = self._renamed(unnamed)
-            self._tell(path, data[path], made[path], int(made[path] != data[path]))
-        changed = {path: content for path, content in made.items() if content != data[path]}
+                contents[path] = files.render_json(value).encode()
+            unnamed = _without_visits(path, contents[path], self._visit_ids, mark=eraser.mark)
+            contents[path] = self._renamed(unnamed)
+            self._tell(path, data[path], contents[path], int(contents[path] != data[path]))
+        changed = {path: content for path, content in contents.items() if content != data[path]}
         if about and (changed or is_held):
-            now = _object(made[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})
+            now = _object(contents[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})
             if (seal := self._new_seal(directory, now, changed)) is not None:
                 now[SEAL] = seal
             changed[metadata] = files.render_json(now).encode()
-        analysis = directory / names.QUERY_ANALYSIS_JSON  # last: it says what is not to be stored
-        yield from sorted(changed.items(), key=lambda one: (one[0] != metadata, one[0] == analysis))
+        analysis = directory / layout.QUERY_ANALYSIS_JSON  # last: it says what is not to be stored
+        yield from sorted(changed.items(), key=lambda entry: (entry[0] != metadata, entry[0] == analysis))
 
     def _new_seal(
         self, directory: Path, metadata: Mapping[str, Any], changed: Mapping[Path, bytes]
@@ -672,15 +717,20 @@ class _Walk:
 
     def _other(self, path: Path, data: bytes) -> bytes:
         """A file of no turn; what a run says of a turn that held it is not judged any more."""
-        eraser, made = self._eraser, []
+        eraser = self._eraser
+        parts = []
         eraser.begin(is_own=False)
-        users, turns = (None, *self._wanted.users), {self._owner(one / "-")[:2] for one in self._turns}
-        for before in data.split(b"\n") if path.suffix == ".jsonl" else [data]:
-            part, value, is_held = before, _object(before), eraser.count(before)
+        users = (None, *self._wanted.users)
+        turns = {self._owner(directory / "-")[:2] for directory in self._turns}
+        lines = data.split(b"\n") if path.suffix == ".jsonl" else [data]
+        for before in lines:
+            part = before
+            value = _object(before)
+            is_held = eraser.count(before)
             is_ours = self._wanted.is_of_all or value.get("user_id", value.get("user")) in users
             if not is_ours:
                 pass
-            elif path.name == names.RUN_TURNS_JSONL:
+            elif path.name == layout.RUN_TURNS_JSONL:
                 is_told = str(value.get("findings")).startswith("['forgotten at ")
                 if not is_told and (is_held or (value.get("user"), value.get("turn")) in turns):
                     value = {key: value[key] for key in _STAYS if key in value}
@@ -691,22 +741,25 @@ class _Walk:
                 if path.parent.name == "interventions" and _DIGESTS.fullmatch(path.stem):
                     about = map(_object(part).get, ("created_at", "user_id", "turn", "phase", "message"))
                     self._ids[path.stem] = intervention_id(*about)  # type: ignore[arg-type]  # as they stand
-            made.append(part)
+            parts.append(part)
             if is_ours:
                 self._tell(path, before, part)
-        if path.name == names.RUN_JSON and eraser.count(_read(path.with_name(names.QUERIES_JSONL))):
-            value = _object(made[0])
-            value["turns"] = [{**one, "digest": None} for one in value.get("turns") or ()]
-            made = [files.render_json(value).encode()]
-        return b"\n".join(made)
+        if path.name == layout.RUN_JSON and eraser.count(_read(path.with_name(layout.QUERIES_JSONL))):
+            value = _object(parts[0])
+            value["turns"] = [{**turn, "digest": None} for turn in value.get("turns") or ()]
+            parts = [files.render_json(value).encode()]
+        return b"\n".join(parts)
 
     def _look(self, path: Path) -> bytes | None:
-        """What a file holds; None, and told, of notes that hold a text, and where it cannot be had."""
-        eraser, data = self._eraser, None
+        """
+        Return the content of a file; None, and told, of notes that hold a text, and where it cannot be had.
+        """
+        eraser = self._eraser
+        data = None
         if eraser.count(os.fsencode(path.name)):
             why = "its name holds the text: rename it by hand"
             _, number, directory = self._owner(path)
-            if directory is not None and path.parent == directory / names.DOCUMENTS:
+            if directory is not None and path.parent == directory / layout.DOCUMENTS:
                 why = f"its name holds the text, and answers cite it: `panda forget {number}` removes it"
             self._left[path] = Place(path, 1, why)
         try:
@@ -725,20 +778,20 @@ class _Walk:
         is_own = len(parts) == 2 and not _OF_USER.fullmatch(parts[0])
         return top == "users" and (parts[0] == "knowledge" or is_own)
 
-    def _tell(self, path: Path, data: bytes, made: bytes, least: int = 0) -> None:
+    def _tell(self, path: Path, data: bytes, after: bytes, least: int = 0) -> None:
         """Note how often a file holds a text, and whether it still does where it was to go."""
         self._counts[path] += max(least, self._eraser.count(data))
-        if left := self._eraser.count(made):
+        if left := self._eraser.count(after):
             why = "it is part of a name, or a word of panda's own: these are never removed"
             self._left[path] = Place(path, left, why)
 
     def run(self) -> None:
         store = self._store
         write_cut_short(store.root, self._eraser.at, self._again)
-        for path, made in self._changes():
+        for path, content in self._changes():
             if path not in self._memory:
                 renamed = path.with_stem(self._ids.get(path.stem, path.stem))
-                _replace(renamed, made)
+                _replace(renamed, content)
                 if renamed != path:
                     _delete(path)
         self._eraser.begin(is_own=True)
@@ -746,7 +799,7 @@ class _Walk:
             is_made_again = path.suffix == ".state" or path.parent.name in ("compression", store.indexes.name)
             if is_made_again or self._eraser.count(_read(path)):
                 _delete(path)
-        for path in sorted(self._memory, key=lambda path: path.name == names.MEMORY_JSONL):
+        for path in sorted(self._memory, key=lambda path: path.name == layout.MEMORY_JSONL):
             _replace(path, self._renamed(self._memory[path]))  # the log last: it tells what is to go
         for user in self._wanted.users:
             state = Projection(store.of(user))
@@ -762,7 +815,7 @@ class _Walk:
             owner = self._owner(directory / "-")[0]
             sessions.add((str(owner), str(_load(directory / METADATA_JSON).get("session_id"))))
         for user, session in sessions:
-            if names.is_id(session) and (path := store.of(user).session(session)).is_file():
+            if layout.is_id(session) and (path := store.of(user).session(session)).is_file():
                 _delete(path)  # without a file it is made again when its turns read
                 with suppress(FileFormatError):
                     if folded := rebuild_session(store.of(user), session):
@@ -773,19 +826,20 @@ class _Walk:
 
 def _empty(directory: Path, eraser: _Eraser) -> None:
     """Leave nothing of a turn but number, session and times."""
-    was, now = load(Metadata, directory / METADATA_JSON), parse_time(eraser.at)
+    was = load(Metadata, directory / METADATA_JSON)
+    now = parse_time(eraser.at)
     about: Any = {"turn": was.turn, "user_id": was.user_id, "session_id": was.session_id, "mode": was.mode}
     text = render_context(ContextDocument(FrontMatter(CONTEXT_SCHEMA, created_at=was.created_at, **about)))
     times: Any = {"created_at": was.created_at, "saved_at": was.saved_at, "updated_at": now}
     rest: Any = {"query": eraser.mark, "status": "forgotten", "route": (), "next": None, "forgotten_at": now}
     metadata = Metadata(**about, **times, **rest, answered=None, seed=None).to_json()
-    seal = {names.CONTEXT_MD: text_digest(text), METADATA_JSON: seal_value(metadata)}
+    seal = {layout.CONTEXT_MD: text_digest(text), METADATA_JSON: seal_value(metadata)}
     files.write_json(directory / METADATA_JSON, metadata | {SEAL: seal})
-    files.write_atomic(directory / names.CONTEXT_MD, text)
+    files.write_atomic(directory / layout.CONTEXT_MD, text)
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
             files.remove_tree(path)
-        elif path.name not in (METADATA_JSON, names.CONTEXT_MD):
+        elif path.name not in (METADATA_JSON, layout.CONTEXT_MD):
             _delete(path)
 
 
@@ -809,7 +863,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _names(path: Path, nodes: Sequence[str]) -> bool:
-    """Whether a file of a turn names one of some nodes."""
+    """Return whether a file of a turn names one of some nodes."""
     data = _read(path) if nodes else b""
     return any(f'"{node}"'.encode() in data for node in nodes)
 
@@ -834,12 +888,12 @@ def _line(value: object) -> str:
 
 def _without_visits(path: Path, data: bytes, visit_ids: Collection[str], *, mark: str) -> bytes:
     """Return what research.json or research.md holds without the names of some visits; else the same data."""
-    if path.name == names.RESEARCH_JSON:
+    if path.name == layout.RESEARCH_JSON:
         value = _object(data)
         named = value.get("webpage_cache")
         if isinstance(named, list) and (rest := [name for name in named if name not in visit_ids]) != named:
             return files.render_json(value | {"webpage_cache": rest}).encode()
-    elif path.name == names.RESEARCH_MD:
+    elif path.name == layout.RESEARCH_MD:
         text = _text(data)
         for visit_id in visit_ids:
             text = re.sub(rf"\b(?:visit:)?{re.escape(visit_id)}\b", lambda _: mark, text)
@@ -848,7 +902,12 @@ def _without_visits(path: Path, data: bytes, visit_ids: Collection[str], *, mark
 
 
 def _quotes(node: str, value: object) -> Iterator[str]:
-    for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+    parts: Iterable[object] = ()
+    if isinstance(value, list):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    for part in parts:
         yield from _quotes(node, part)
     if isinstance(value, dict) and "text" in value and _is_of_node(node, value):
         yield from filter(None, str(value.get("text")).split("\n"))  # a passage has several lines

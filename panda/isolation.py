@@ -301,7 +301,7 @@ class _Worker:
 
     @property
     def memory_bytes(self) -> int:
-        """What it holds now; 0 where the system does not tell."""
+        """Return the memory that the worker holds now; 0 where the system does not tell."""
         try:
             pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[5])
         except (OSError, IndexError, ValueError):

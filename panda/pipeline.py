@@ -40,8 +40,10 @@ class Pipeline:
     def __init__(
         self, phases: Sequence[PipelinePhase], limits: Limits, executor: RecipeExecutor | None = None
     ) -> None:
-        self._phases, self._last = {phase.number: phase for phase in phases}, phases[-1].number
-        self._limits, self._executor = limits, executor
+        self._phases = {phase.number: phase for phase in phases}
+        self._last = phases[-1].number
+        self._limits = limits
+        self._executor = executor
 
     def run(self, turn: Turn, *, before: int | None = None) -> None:
         """
@@ -60,9 +62,13 @@ class Pipeline:
                 break
             phase = self._phases[Phase(metadata.next.phase)]
             with self.guard(turn, phase.number, seconds), self._telling(turn, phase):
-                kept = tuple(one for one in turn.context.sections if one.number < phase.number)
-                if kept != turn.context.sections:  # an earlier run of this phase or of later ones left some
-                    turn.write_context(replace(turn.context, sections=kept))
+                sections = tuple(
+                    section for section in turn.context.sections if section.number < phase.number
+                )
+                if (
+                    sections != turn.context.sections
+                ):  # an earlier run of this phase or of later ones left some
+                    turn.write_context(replace(turn.context, sections=sections))
                 started = time.monotonic()
                 try:
                     outcome = phase.run(turn)
@@ -98,7 +104,7 @@ class Pipeline:
 
     @contextmanager
     def guard(self, turn: Turn, number: int, seconds: Mapping[int, float] | None = None) -> Iterator[None]:
-        """What stops the block, some work of a phase, stops the turn; raises as run."""
+        """Stop the turn if anything stops the block, some work of a phase; raises as run."""
         try:
             raise_lost_interrupt()
             yield
@@ -127,8 +133,9 @@ class Pipeline:
         changes: dict[str, object] = {}
         at = metadata.next
         assert at is not None
-        for record in () if isinstance(outcome, Retry) else outcome.files:
-            turn.folder.save(record)
+        if not isinstance(outcome, Retry):
+            for record in outcome.files:
+                turn.folder.save(record)
         if outcome.section is not None:
             self._write_section(turn, outcome.section)
         if outcome.section is not None or not isinstance(outcome, Stop):
@@ -210,7 +217,7 @@ def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> No
 
 
 def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:
-    """What calls took in all; what is unknown of one is unknown of all."""
+    """Return the tokens of calls in all; a number that one call lacks is None."""
     kinds = ("prompt", "reused", "output")
     counts = {kind: [getattr(call.usage, kind) for call in calls] for kind in kinds}
     return {f"{kind}_tokens": None if None in each else sum(each) for kind, each in counts.items()}

@@ -107,7 +107,7 @@ class Settings:
     """What serves layers in place of models.yaml, for the turns of one command or of one replay."""
     project_text: bytes = b""  # panda.toml as read; empty without one
     sudo_uid: int | None = None  # the user who called sudo, whose files are root's own then
-    given: Mapping[str, Given] = field(default_factory=dict)  # what is not in here has its default
+    entries: Mapping[str, Given] = field(default_factory=dict)  # what is not in here has its default
 
     @property
     def project_file(self) -> Path:
@@ -121,16 +121,19 @@ class Settings:
 
     @property
     def compression(self) -> Limits:
-        """What is set of how sections and inputs are kept within their budgets."""
+        """Return the settings of how sections and inputs are kept within their budgets."""
         budgets = self.default_context_budget, self.response_token_reserve
         return Limits(
             self.compression_enabled, *budgets, self.compression_threshold, self.min_compression_savings
         )
 
     def on_store(self, root: Path, **others: object) -> "Settings":
-        """The same for another store, which no file of the project has named, with *others* changed too."""
-        given = {**self.given, "root": Given(root, "command", "command", root, root)}
-        return replace(self, root=root, given=given, **others)  # type: ignore[arg-type]  # fields of this class
+        """
+        Return the settings for another store, which no file of the project has named, with *others* changed
+        too.
+        """
+        entries = {**self.entries, "root": Given(root, "command", "command", root, root)}
+        return replace(self, root=root, entries=entries, **others)  # type: ignore[arg-type]  # fields of this class
 
     @property
     def store(self) -> UserStore:
@@ -142,12 +145,14 @@ class Settings:
         return self.now or datetime.now(UTC)
 
     def origin(self, name: str) -> str:
-        """Where a field's value came from: "--root", "PANDA_ROOT", the path of a file, or "default"."""
-        return self.given[name].origin if name in self.given else "default"
+        """
+        Return where a field's value came from: "--root", "PANDA_ROOT", the path of a file, or "default".
+        """
+        return self.entries[name].origin if name in self.entries else "default"
 
     def place(self, name: str) -> str:
-        """The same for an error: with line and key of a file."""
-        return self.given[name].place if name in self.given else "default"
+        """Return where a field's value came from, for an error: with line and key of a file."""
+        return self.entries[name].place if name in self.entries else "default"
 
 
 SETTABLE: Mapping[str, Any] = {
@@ -160,14 +165,15 @@ SETTABLE: Mapping[str, Any] = {
 _WORDS = {"on": True, "yes": True, "off": False, "no": False}
 
 
-def _read(name: str, given: Given) -> Any:
+def _read(name: str, entry: Given) -> Any:
     """The value of a setting, which may stand there as text. Raises SettingError: it is none."""
-    kind, value = SETTABLE.get(name, _Flag), given.value
+    kind = SETTABLE.get(name, _Flag)
+    value = entry.value
     try:
         if kind == _Path:
-            value = given.path(value)
+            value = entry.path(value)
         elif name == "search_provider" and str(value).startswith("file:"):
-            value = f"file:{given.path(str(value).removeprefix('file:'))}"
+            value = f"file:{entry.path(str(value).removeprefix('file:'))}"
         elif name == "search_provider" and has_userinfo(str(value)):
             message = "the address of search_provider holds a user name or password"
             raise UsageError(message, fix="take it out: such a server cannot be asked")
@@ -184,13 +190,13 @@ def _read(name: str, given: Given) -> Any:
             word = _WORDS.get(str(value).lower(), value) if kind == _Flag else value
             value = msgspec.convert(word, kind, strict=False)
     except UsageError as exc:
-        raise SettingError(hide_userinfo(exc.message), where=given.place, fix=exc.fix) from exc
+        raise SettingError(hide_userinfo(exc.message), where=entry.place, fix=exc.fix) from exc
     except ValueError:
-        value = given.value  # told below
+        value = entry.value  # told below
     try:
         return decode(kind, value, where="", key=name)
     except FileFormatError as exc:
-        raise SettingError(hide_userinfo(exc.message), where=given.place, fix=exc.fix) from exc
+        raise SettingError(hide_userinfo(exc.message), where=entry.place, fix=exc.fix) from exc
 
 
 def process_environment() -> dict[str, str]:
@@ -211,24 +217,25 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     Raises:
         SettingError: An unknown key, a value of the wrong type, or a file that is not TOML.
     """
-    home, project_text = Path(environ.get("HOME") or "/"), b""
-    given: dict[str, Given] = {}
+    home = Path(environ.get("HOME") or "/")
+    project_text = b""
+    entries: dict[str, Given] = {}
     user_file = _home(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
     if user_file.is_file():
-        given |= _read_file(user_file, home)[1]
-    project_dir = next((one for one in (cwd, *cwd.parents) if (one / PROJECT_FILE).is_file()), None)
+        entries |= _read_file(user_file, home)[1]
+    project_dir = next(
+        (directory for directory in (cwd, *cwd.parents) if (directory / PROJECT_FILE).is_file()), None
+    )
     if project_dir is not None:
         project_text, own = _read_file(project_dir / PROJECT_FILE, home)
-        given |= own
+        entries |= own
     for key in (*SETTABLE, "trust"):  # which no file can give
-        variable, flag = (
-            f"PANDA_{key.upper()}",
-            f"--{key.replace('_', '-').removesuffix('-seconds').removeprefix('web-')}",
-        )
+        variable = f"PANDA_{key.upper()}"
+        flag = f"--{key.replace('_', '-').removesuffix('-seconds').removeprefix('web-')}"
         if environ.get(variable):
-            given[key] = Given(environ[variable], variable, variable, cwd, home)
+            entries[key] = Given(environ[variable], variable, variable, cwd, home)
         if flags.get(key) is not None:
-            given[key] = Given(flags[key], flag, flag, cwd, home)
+            entries[key] = Given(flags[key], flag, flag, cwd, home)
     around = _store_around(cwd)
     project_dir = project_dir or (around.parent if around else cwd)
     own_models = project_dir / "models.yaml"
@@ -237,7 +244,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "root": around or cwd / STORE_NAME,
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
         "cache_dir": default_cache_dir(environ),
-        **{key: _read(key, value) for key, value in given.items()},
+        **{key: _read(key, value) for key, value in entries.items()},
     }
     return Settings(
         **values,
@@ -247,7 +254,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         project_text=project_text,
         state_dir=_home(environ, "XDG_STATE_HOME", ".local/state"),
         sudo_uid=int(sudo_uid) if sudo_uid.isascii() and sudo_uid.isdecimal() else None,
-        given=given,
+        entries=entries,
     )
 
 
@@ -256,11 +263,11 @@ def _store_around(cwd: Path) -> Path | None:
     if (cwd / STORE_NAME).is_dir():
         return None
     places = (cwd, *cwd.parents)
-    return next((one for one in places if one.name == STORE_NAME and (one / "users").is_dir()), None)
+    return next((place for place in places if place.name == STORE_NAME and (place / "users").is_dir()), None)
 
 
 def default_cache_dir(environ: Mapping[str, str]) -> Path:
-    """Where the cache is when nobody has set it, or no settings could be loaded."""
+    """Return the cache directory for when nobody has set it, or no settings could be loaded."""
     return _home(environ, "XDG_CACHE_HOME", ".cache")
 
 
@@ -286,16 +293,19 @@ def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
     except ValueError as exc:
         line = re.search(r"at line (\d+)", str(exc))
         fix = 'a line is a key, one = and a value, texts in quotes, as in user = "ann"'
-        message, at = f"not valid TOML: {exc}", int(line[1]) if line else None
+        message = f"not valid TOML: {exc}"
+        at = int(line[1]) if line else None
         if isinstance(exc, UnicodeDecodeError):
-            message, at = f"not UTF-8 from byte {exc.start} on", content.count(b"\n", 0, exc.start) + 1
+            message = f"not UTF-8 from byte {exc.start} on"
+            at = content.count(b"\n", 0, exc.start) + 1
             fix = "save it as UTF-8"
         raise SettingError(message, where=str(path), line=at, fix=fix) from exc
-    lines, given = content.decode("utf-8-sig").splitlines(), dict[str, Given]()
+    lines = content.decode("utf-8-sig").splitlines()
+    entries = dict[str, Given]()
     for key, value in table.items():
         at = next((n for n, text in enumerate(lines, 1) if text.lstrip(" \t\"'[").startswith(key)), None)
-        given[key] = Given(value, str(path), Location(path, line=at, key=key), path.parent, home)
+        entries[key] = Given(value, str(path), Location(path, line=at, key=key), path.parent, home)
         if key not in SETTABLE:
             fix = nearest(key, SETTABLE, f"valid keys: {', '.join(SETTABLE)}")
-            raise SettingError(f"unknown setting {key!r}", where=given[key].place, fix=fix)
-    return content, given
+            raise SettingError(f"unknown setting {key!r}", where=entries[key].place, fix=fix)
+    return content, entries

@@ -108,7 +108,8 @@ def read_trust(settings: Settings) -> dict[str, str]:
 
 def record_trust(settings: Settings, claims: Iterable[Claim], revoked: Collection[str] = ()) -> None:
     """Trust claims as they are now, and some paths no more."""
-    path, holder = settings.trust_file, f"panda trust (process {os.getpid()})"
+    path = settings.trust_file
+    holder = f"panda trust (process {os.getpid()})"
     with held_lock(path.with_name("trust.lock"), holder=holder, wait_seconds=10):
         trusted = {place: digest for place, digest in read_trust(settings).items() if place not in revoked}
         trusted |= {claim.path: claim.digest for claim in claims}
@@ -218,7 +219,7 @@ def _claim_of_directory(directory: Path, effect: str) -> Claim:
 
 
 def is_trusted(settings: Settings, name: str) -> bool:
-    """Whether require_trust lets a setting pass."""
+    """Return whether require_trust lets a setting pass."""
     try:
         require_trust(settings, name)
     except UntrustedError:
@@ -260,7 +261,7 @@ def guard_links(settings: Settings) -> None:
 
 
 def fix_of(settings: Settings) -> str:
-    """What to do about a link of the store that is not trusted."""
+    """Return what to do about a link of the store that is not trusted."""
     if settings.origin("root") in ("default", str(settings.project_file)):
         return TRUST_FIX
     named = f"panda trust --root {shlex.quote(str(settings.root))}"
@@ -282,7 +283,8 @@ def claims_of(settings: Settings) -> list[Claim]:
         root = os.path.realpath(settings.root)
         for run in sorted(Layout(Path(root)).runs.glob(f"*/{RUN_JSON}")):
             with suppress(FileFormatError, StoreError, UntrustedError, KeyError, TypeError, ValueError):
-                place, turns = os.path.realpath(run), read_json(run)["turns"]
+                place = os.path.realpath(run)
+                turns = read_json(run)["turns"]
                 others = {os.path.realpath(turn["root"]) for turn in turns if turn.get("root")} - {root}
                 claims += [_claim_of_link(named_place(place, other), other) for other in sorted(others)]
     return [claim for claim in claims if claim.reaches]
@@ -297,7 +299,7 @@ def find_models_claim(settings: Settings) -> Claim | None:
 
 
 def _claims_of_files(settings: Settings) -> list[Claim]:
-    """What the project's files reach and whose they are, but for the links of the store."""
+    """Return what the project's files reach and whose they are, but for the links of the store."""
     from panda.models.models_file import load_models_file
 
     claims = _claims_of_settings(settings)
@@ -356,7 +358,7 @@ def _claim_of_link(link: str, target: str) -> Claim:
 
 
 def _claims_of_settings(settings: Settings) -> list[Claim]:
-    """What panda.toml reaches, and where the store lies that nobody named, if it is a link."""
+    """Return what panda.toml reaches, and where the store lies that nobody named, if it is a link."""
     file = settings.project_file
     own = [name for name in OUTWARD if settings.origin(name) == str(file)]
     effects = [effect for name in own for effect in _effects(settings, name)]
@@ -371,8 +373,12 @@ def _claims_of_settings(settings: Settings) -> list[Claim]:
 
 
 def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
-    """What a setting reaches outside of the project: key, what its line in the file holds, and the effect."""
-    value, effect = getattr(settings, name), OUTWARD[name]
+    """
+    Return what a setting reaches outside of the project: key, what its line in the file holds, and the
+    effect.
+    """
+    value = getattr(settings, name)
+    effect = OUTWARD[name]
     if name == "test_commands":
         return [(f"{name}.{key}", key, effect.format(shlex.join(words))) for key, words in value.items()]
     if name == "web_allow":
@@ -390,12 +396,17 @@ def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
 
 
 def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
-    """What a models.yaml of the project reaches; nothing for one that the user named, or the packaged one."""
+    """
+    Return what a models.yaml of the project reaches; nothing for one that the user named, or the packaged
+    one.
+    """
     from panda.models.llama.gguf import BUILTIN_PREFIX, find_gguf
 
     effects: list[tuple[str, str, str]] = []
     is_own = settings.origin("models_file") in ("default", str(settings.project_file))
-    for spec in models.models.values() if is_own and not models.path.samefile(asset("models.yaml")) else ():
+    is_packaged = is_own and models.path.samefile(asset("models.yaml"))
+    specs = list(models.models.values()) if is_own and not is_packaged else []
+    for spec in specs:
         key = f"models.{spec.name}"
         secret = f" with the secret in ${spec.api_key_env}" if spec.api_key_env else ""
         for url in spec.servers:

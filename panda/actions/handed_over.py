@@ -110,7 +110,9 @@ def _read_data(data: bytes, source: str, file_name: str | None, taken: Sequence[
         raise UsageError(f"{source} is empty", where=source, fix="give a document that holds text")
     title = file_name or STANDARD_INPUT
     if data.startswith(b"%PDF-"):
-        return _document(title, source, PDF, data, _pdf_text(data, source), taken)
+        return _document(
+            title, source, content_type=PDF, data=data, text=_pdf_text(data, source), taken=taken
+        )
     if file_name is not None and content_type_of(file_name, "") == HTML:
         text = _decoded_page(data, source)
     else:
@@ -118,7 +120,7 @@ def _read_data(data: bytes, source: str, file_name: str | None, taken: Sequence[
     content_type = content_type_of(file_name, text)
     if content_type == HTML:
         text = _page_text(_page_of(text, source), source)
-    return _document(title, source, content_type, data, text, taken)
+    return _document(title, source, content_type=content_type, data=data, text=text, taken=taken)
 
 
 def _decoded(data: bytes, source: str) -> str:
@@ -172,7 +174,7 @@ def _decoded_page(data: bytes, source: str) -> str:
 def _page_of(text: str, source: str) -> "Page":
     from panda.web.page import Page
 
-    return Page(source, source, HTML, None, text, None, None)
+    return Page(source, source, media_type=HTML, charset=None, text=text, etag=None, last_modified=None)
 
 
 def _page_text(page: "Page", source: str) -> str:
@@ -194,11 +196,13 @@ def _read_page(url: str, page: "Page", taken: Sequence[str]) -> DocumentText:
     title = "-".join(filter(None, [parts.hostname or "", parts.path.rstrip("/").rpartition("/")[2]]))
     content_type = page.media_type
     if content_type in (HTML, "application/xhtml+xml"):
-        return _document(title, url, HTML, text.encode(), _page_text(page, url), taken)
+        return _document(
+            title, url, content_type=HTML, data=text.encode(), text=_page_text(page, url), taken=taken
+        )
     if not text.strip():
         raise UsageError(f"{url} is empty", where=url, fix="give a page that holds text")
     kind = content_type_of(parts.path.rpartition("/")[2] or None, text)
-    return _document(title, url, kind, text.encode(), text, taken)
+    return _document(title, url, content_type=kind, data=text.encode(), text=text, taken=taken)
 
 
 def _plain_text(text: str) -> str:

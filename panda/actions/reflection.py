@@ -35,8 +35,8 @@ _ENDS = " .!?…"
 
 
 def settle(
-    known: Sequence[Proposal],
-    found: Sequence[Proposal],
+    proposals: Sequence[Proposal],
+    new_proposals: Sequence[Proposal],
     batch: tuple[int, ...],
     now: datetime,
     is_settled: Callable[[Proposal], bool],
@@ -46,32 +46,43 @@ def settle(
     batch before had; what memory holds or was told to forget is settled.
     """
     after = []
-    for one in known:
-        seen = {turn for earlier in one.batches for turn in earlier}
-        if one.status == "proposed" and (now >= one.expires_at or is_settled(one)):
-            one = structs.replace(one, status="dropped")
-        elif one.status == "proposed" and set(batch) - seen and any(map(one.is_like, found)):
-            batches = (*one.batches, batch)
-            one = structs.replace(
-                one, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed"
+    for proposal in proposals:
+        seen = {turn for earlier in proposal.batches for turn in earlier}
+        if proposal.status == "proposed" and (now >= proposal.expires_at or is_settled(proposal)):
+            proposal = structs.replace(proposal, status="dropped")
+        elif (
+            proposal.status == "proposed" and set(batch) - seen and any(map(proposal.is_like, new_proposals))
+        ):
+            batches = (*proposal.batches, batch)
+            proposal = structs.replace(
+                proposal, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed"
             )
-        after.append(one)
-    for one in found:
-        former = [other for other in after if other.is_like(one)]
-        is_anew = all(other.status == "dropped" and other.source_turn < one.source_turn for other in former)
-        if is_anew and not is_settled(one):
-            after.append(one)
+        after.append(proposal)
+    for proposal in new_proposals:
+        former = [other for other in after if other.is_like(proposal)]
+        is_anew = all(
+            other.status == "dropped" and other.source_turn < proposal.source_turn for other in former
+        )
+        if is_anew and not is_settled(proposal):
+            after.append(proposal)
     return after
 
 
 def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], bool]:
-    """Whether memory has a word of its own, a retraction too, on a proposal's key or value under any key."""
-    own = [one for one in assertions if one.entity == f"user:{user}"]
-    keys = {one.relation for one in own}
-    values = {str(one.value.v).lower() for one in own}
-    told = {value.rstrip(_ENDS) for value in values}  # sentences that turns remembered are among them
-    return lambda one: (
-        one.relation in keys or one.value.lower() in values or one.text.lower().rstrip(_ENDS) in told
+    """
+    Return a function that says whether memory has an assertion, a retraction too, on a proposal's key, or its
+    value under any key.
+    """
+    own = [assertion for assertion in assertions if assertion.entity == f"user:{user}"]
+    keys = {assertion.relation for assertion in own}
+    values = {str(assertion.value.v).lower() for assertion in own}
+    stripped_values = {
+        value.rstrip(_ENDS) for value in values
+    }  # sentences that turns remembered are among them
+    return lambda proposal: (
+        proposal.relation in keys
+        or proposal.value.lower() in values
+        or proposal.text.lower().rstrip(_ENDS) in stripped_values
     )
 
 
@@ -88,30 +99,39 @@ def reflect(app: App, memory: Memory, *, dry_run: bool) -> Reflected:
     """Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written."""
     turns = _last_turns(app)
     batch = tuple(turn.number for turn in turns)
-    now, path = app.settings.clock(), app.store.of(memory.user).proposed_facts
+    now = app.settings.clock()
+    path = app.store.of(memory.user).proposed_facts
     log, typed = memory.read()
     is_settled = word_on([*log.assertions, *typed], memory.user)
-    offered = [one for one in find_candidates(turns) if not is_settled(_proposal(one, batch, app))]
+    offered = [
+        candidate for candidate in find_candidates(turns) if not is_settled(_proposal(candidate, batch, app))
+    ]
     chosen = _choose(app, offered, turns) if offered else []
-    found = [_proposal(one, batch, app) for one in chosen]
+    new_proposals = [_proposal(candidate, batch, app) for candidate in chosen]
     if dry_run:
-        return Reflected(batch, tuple(settle(load_lines(Proposal, path), found, batch, now, is_settled)), ())
+        return Reflected(
+            batch, tuple(settle(load_lines(Proposal, path), new_proposals, batch, now, is_settled)), ()
+        )
     with memory.held() as held:
         before = load_lines(Proposal, path)
-        after = settle(before, found, batch, now, word_on(held.assertions, memory.user))
+        after = settle(before, new_proposals, batch, now, word_on(held.assertions, memory.user))
         was_kept = [
-            one for one, was in zip(after, before, strict=False) if one.status == "kept" != was.status
+            proposal
+            for proposal, was in zip(after, before, strict=False)
+            if proposal.status == "kept" != was.status
         ]
-        appended = memory.assert_all([_assertion(one, memory.user) for one in was_kept])
+        appended = memory.assert_all([_assertion(proposal, memory.user) for proposal in was_kept])
         if after != before:
-            write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in after))
+            write_atomic(
+                path, "".join(json.dumps(proposal.to_json(), ensure_ascii=False) + "\n" for proposal in after)
+            )
     return Reflected(batch, tuple(after), tuple(appended))
 
 
 def _last_turns(app: App) -> list[TurnRecord]:
-    found: list[TurnRecord] = []
+    records: list[TurnRecord] = []
     for number in reversed(app.store.numbers()):
-        if len(found) == LAST_TURNS:
+        if len(records) == LAST_TURNS:
             break
         try:
             record = load_turn(app.store.open(number).paths, number)
@@ -119,43 +139,54 @@ def _last_turns(app: App) -> list[TurnRecord]:
             _log.warning("turn %s is left out: %s", number, exc.told)
             continue
         if record.status == "approved":
-            found.append(record)
-    return found[::-1]
+            records.append(record)
+    return records[::-1]
 
 
-def _proposal(one: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
+def _proposal(candidate: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
     now = app.settings.clock().replace(microsecond=0)
-    return Proposal(one.relation, one.value, one.text, one.turn, now, (batch,))
+    return Proposal(
+        candidate.relation,
+        candidate.value,
+        text=candidate.text,
+        source_turn=candidate.turn,
+        proposed_at=now,
+        batches=(batch,),
+    )
 
 
-def _assertion(one: Proposal, user: str) -> Assertion:
-    said = (
+def _assertion(proposal: Proposal, user: str) -> Assertion:
+    return Assertion(
         "",
         f"user:{user}",
-        one.relation,
-        typed_value(one.value),
-        NodeKind.TURN.id(one.source_turn),
-        REFLECTED,
+        relation=proposal.relation,
+        value=typed_value(proposal.value),
+        source=NodeKind.TURN.id(proposal.source_turn),
+        confidence=REFLECTED,
+        scope="local",
+        source_turn=proposal.source_turn,
     )
-    return Assertion(*said, "local", source_turn=one.source_turn)
 
 
 def _choose(app: App, offered: list[Candidate], turns: list[TurnRecord]) -> list[Candidate]:
-    executor, journal = app.executor, NoTurn(app.settings.user, None)
+    executor = app.executor
+    journal = NoTurn(app.settings.user, None)
 
     variables = {"mode": "chat", "session_id": ""}
 
-    def ask(contract: StepContract[R], /, **given: Any) -> R:
-        documents = [InputDocument(name, text) for name, text in given["extra"].items()]
+    def ask(contract: StepContract[R], /, **request_fields: Any) -> R:
+        documents = [InputDocument(name, text) for name, text in request_fields["extra"].items()]
         query = "What do the last turns teach about the user?"
-        request = Request(query, documents, given["options"], variables, inputs=given["inputs"])
+        request = Request(
+            query, documents, request_fields["options"], variables, inputs=request_fields["inputs"]
+        )
         return executor.ask(contract, request, journal).content
 
-    def lasts(one: Candidate) -> bool:
-        if one.sure:
+    def lasts(candidate: Candidate) -> bool:
+        if candidate.sure:
             return True
-        _log.info(f"judging: {one.text}")
-        request = Request(one.text, variables=variables)
+        _log.info(f"judging: {candidate.text}")
+        request = Request(candidate.text, variables=variables)
         return executor.ask(STATEMENT, request, journal).content.lasts == "lasting"
 
     return choose_facts(offered, turns, ask, lasts, _log.warning)

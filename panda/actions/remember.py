@@ -40,17 +40,18 @@ class Given:
         return "preference" if about_user and self.scope in (None, "local") else "fact"
 
 
-def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subject:
+def find_subject(key: str, options: Given, user: str, where: str = "KEY") -> Subject:
     """
     Scope, entity and relation of a key: a relation, or `entity#relation`; *user* if no entity is named.
     Raises UsageError: A blank key or entity, one of panda's own, or no scope.
     """
     try:
-        scope = read_scope(given.scope or "local")
-        if given.entity is not None:
-            entity, relation = entity_name(given.entity), one_line(key)
+        scope = read_scope(options.scope or "local")
+        if options.entity is not None:
+            entity = entity_name(options.entity)
+            relation = one_line(key)
         else:
-            entity, relation = split_key(one_line(key), given.kind_of(key, user), user)
+            entity, relation = split_key(one_line(key), options.kind_of(key, user), user)
     except ValueError as exc:
         fix = f"scopes are {', '.join(SCOPES)}; an entity names who or what it is about"
         raise UsageError(str(exc), where=where, fix=fix) from exc
@@ -59,20 +60,33 @@ def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subje
     return Subject(scope, entity, relation)
 
 
-def make_statement(key: str, value: Value, given: Given, user: str, *, where: str | None = None) -> Assertion:
-    """What the user says, as memory takes it; *where* is the line of a file, None names the option."""
-    kind = given.kind_of(key, user)
+def make_statement(
+    key: str, value: Value, options: Given, user: str, *, where: str | None = None
+) -> Assertion:
+    """
+    Return the assertion of a value that the user gives; *where* is the line of a file, None names the option.
+    """
+    kind = options.kind_of(key, user)
     if kind not in ("preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where=where or "--kind", fix="preference or fact")
-    scope, entity, relation = find_subject(key, given, user, where or "KEY")
+    scope, entity, relation = find_subject(key, options, user, where or "KEY")
     if kind == "preference" and entity != f"user:{user}":
         message = f"a preference is the user's own, not one of {entity}"
         raise UsageError(message, where=where or "--kind", fix="use --kind fact")
-    until = read_instant(given.valid_until, where or "--valid-until")
-    if until is not None and len(str(given.valid_until).strip()) == _DAY_CHARS:
+    until = read_instant(options.valid_until, where or "--valid-until")
+    if until is not None and len(str(options.valid_until).strip()) == _DAY_CHARS:
         until = until.replace(hour=23, minute=59, second=59)  # a day ends with its last second
-    said = ("", entity, relation, value, f"user:{user}", SAID_BY_USER, scope)
-    return Assertion(*said, kind=kind, valid_until=until)
+    return Assertion(
+        "",
+        entity,
+        relation=relation,
+        value=value,
+        source=f"user:{user}",
+        confidence=SAID_BY_USER,
+        scope=scope,
+        kind=kind,
+        valid_until=until,
+    )
 
 
 def read_value(words: Sequence[str], type_: str | None) -> Value:
@@ -91,7 +105,11 @@ def read_value(words: Sequence[str], type_: str | None) -> Value:
     if (kind == "null") == bool(words) or (kind != "list" and len(words) > 1):
         fix = "leave the value out" if kind == "null" else "give one value, or --type list"
         raise UsageError(f"{len(words)} values for the type {kind}", where="VALUE", fix=fix)
-    plain = tuple(words) if kind == "list" else _plain(words[0], kind) if words else None
+    plain: Scalar | tuple[Scalar, ...] = None
+    if kind == "list":
+        plain = tuple(words)
+    elif words:
+        plain = _plain(words[0], kind)
     try:
         return Value(kind, plain)
     except ValueError as exc:
@@ -107,30 +125,31 @@ def _plain(word: str, kind: str) -> Scalar:
             number = float(word)
         except ValueError:
             return word
-        whole = word.lstrip("+-").isdecimal()
-        return int(word) if whole else number if math.isfinite(number) else word
+        if word.lstrip("+-").isdecimal():
+            return int(word)
+        return number if math.isfinite(number) else word
     return word
 
 
-def read_statements(text: str, given: Given, user: str) -> list[Assertion]:
+def read_statements(text: str, defaults: Given, user: str) -> list[Assertion]:
     """
     Statements of JSON lines: key, value (or a typed one, `{"type": "ref", "v": "…"}`), and what the options
     of `panda memory set` are called, which count for lines that do not say otherwise.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [
-        _read_line(parse_json(line, where="stdin", line=number), given, user, f"stdin:{number}")
+        _read_line(parse_json(line, where="stdin", line=number), defaults, user, f"stdin:{number}")
         for number, line in lines
     ]
 
 
-def _read_line(raw: Any, given: Given, user: str, where: str) -> Assertion:
+def _read_line(raw: Any, defaults: Given, user: str, where: str) -> Assertion:
     if not isinstance(raw, dict) or not isinstance(raw.get("key"), str) or "value" not in raw:
         raise UsageError("no object with key and value", where=where, fix='as {"key": "pet", "value": "cat"}')
     unknown = [name for name in raw if name not in _FIELDS]
     if unknown:
         raise UsageError(f"unknown field {unknown[0]!r}", where=where, fix=f"fields are {', '.join(_FIELDS)}")
-    options = {name: raw.get(name) or getattr(given, name) for name in _OPTIONS}
+    options = {name: raw.get(name) or getattr(defaults, name) for name in _OPTIONS}
     for name, text in options.items():
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{name} is no text: {text!r}", where=where)

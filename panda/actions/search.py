@@ -33,7 +33,9 @@ def opened_meaning(
     environ: Mapping[str, str],
     layers: Layers | None = None,
 ) -> Iterator[Meaning | None]:
-    """What finds by meaning; None without an encoder, with a warning if there is one that may not be used."""
+    """
+    Yield what finds by meaning; None without an encoder, with a warning if there is one that may not be used.
+    """
     with ExitStack() as stack:
         encoder = None
         try:
@@ -98,7 +100,7 @@ def search_index(
 
     def look(view: IndexView) -> None:
         hits.clear()
-        states = {one.entry.node_id: one for one in reversed(find_research(view, now))}
+        states = {research.entry.node_id: research for research in reversed(find_research(view, now))}
         for ranked in rank_rows(view, query, now=now, bounds=bounds, meaning=meaning):
             node_id = ranked.entry.node_id
             if node_id not in hits and len(hits) < limit:
@@ -121,13 +123,15 @@ def search(
     why: bool = False,
 ) -> tuple[dict[str, Any], list[Hit]]:
     """
-    What the index of the user finds, best first, as plain JSON values and as it was found; *why* says why.
+    Return what the index of the user finds, best first, as plain JSON values and as hits; with *why* each
+    says why.
     """
     bounds = Bounds(session=session, since=read_instant(since, "--since"))
-    user, now = settings.user, settings.clock()
+    user = settings.user
+    now = settings.clock()
     hits, report = search_index(index, user, query, now=now, limit=limit, bounds=bounds, meaning=meaning)
-    for one in report.problems:
-        _log.warning("not in the index: %s", one.told)
+    for problem in report.problems:
+        _log.warning("not in the index: %s", problem.told)
     if report.behind:
         changes = "1 change" if report.behind == 1 else f"{report.behind} changes"
         _log.warning("the index is %s behind: another process is writing it", changes)
@@ -136,7 +140,9 @@ def search(
 
 
 def _value(hit: Hit, *, why: bool) -> dict[str, object]:
-    entry, ranked, research = hit.ranked.entry, hit.ranked, hit.research
+    entry = hit.ranked.entry
+    ranked = hit.ranked
+    research = hit.research
     value: dict[str, object] = {
         "node_id": entry.node_id,
         "source_type": entry.source_type,

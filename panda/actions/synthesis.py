@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -30,20 +31,21 @@ class FactSource:
         self._read = read
         self._paths = paths
         self._lock = Lock()
-        self._kept: tuple[object, Scoped] | None = None
+        self._loaded: tuple[object, Scoped] | None = None
 
     def load(self) -> Scoped:
         """The facts and conflicts as they are now. Raises FileFormatError: they are not what they must be."""
         with self._lock:
             seen = [_mark(path) for path in self._paths]
-            if self._kept is None or self._kept[0] != seen:
-                self._kept = seen, self._read()
-            return self._kept[1]
+            if self._loaded is None or self._loaded[0] != seen:
+                self._loaded = seen, self._read()
+            return self._loaded[1]
 
 
 def file_source(path: Path) -> FactSource:
     """The facts of one file; those of a pipe are read once."""
-    return FactSource(lambda: read_facts_file(path), *([path] if path.is_file() else []))
+    read = partial(read_facts_file, path)
+    return FactSource(read, path) if path.is_file() else FactSource(read)
 
 
 def memory_source(store: UserStore) -> FactSource:
@@ -59,9 +61,9 @@ def memory_source(store: UserStore) -> FactSource:
 
 
 def _mark(path: Path) -> tuple[int, ...]:
-    """What changes with a file."""
+    """Return values that differ once a file has changed."""
     if not path.exists():
         return ()
     with store_errors(path, "read"):
-        found = path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns

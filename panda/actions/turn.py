@@ -123,25 +123,30 @@ def run_turn(app: App, turn: Turn) -> TurnResult:
 
 
 def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
-    """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
-    found, error = None, None
+    """
+    Return the result of some work on a turn, or what halted it; log the turn's phases, image and warnings.
+    """
+    result = None
+    error = None
     _log.info(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
     try:
-        found = work()
+        result = work()
     except (HaltError, FileFormatError) as exc:
         error = exc
     if (image := turn.described_image) is not None:
         _log.info(f"{image.file}, as {image.model} describes it: {image.description}")
     for warning in turn.warnings:
         _log.warning(warning)
-    return found, error
+    return result, error
 
 
 def turn_data(folder: TurnFolder, metadata: Metadata) -> dict[str, Any]:
     """Return what `turn --json` says of a turn, by its metadata and its other files."""
     answer = folder.read_context().section(Phase.SYNTHESIZER)
     evidence = folder.find(Evidence)
-    metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
+    metrics = folder.find(Metrics)
+    staged = folder.find(StagedMemory)
+    image = folder.find(Image)
     noted = (staged and staged.noted) or ()
     phases = encode(metrics.phases) if metrics else []
     writes = [step.data for step in folder.load_steps() if step.kind == "write" and step.status == "success"]
@@ -159,7 +164,7 @@ def turn_data(folder: TurnFolder, metadata: Metadata) -> dict[str, Any]:
         "refused": _refused(answer, noted) if metadata.status == "failed" else [],
         "noted": encode(list(noted)),
         "changes": [
-            {key: one[key] for key in ("path", "diff", "dry_run")} for one in writes if "diff" in one
+            {key: write[key] for key in ("path", "diff", "dry_run")} for write in writes if "diff" in write
         ],
         "image": encode(image),
         "documents": _documents_data(folder),
@@ -171,7 +176,7 @@ def turn_data(folder: TurnFolder, metadata: Metadata) -> dict[str, Any]:
 
 def render_closest(closest_passages: Sequence[Mapping[str, Any]]) -> str:
     """Return the closest passages as markdown, the best line of each in bold; "" without any."""
-    shown = []
+    lines = []
     for passage in closest_passages:
         best = passage["best"]
         texts = [
@@ -181,12 +186,15 @@ def render_closest(closest_passages: Sequence[Mapping[str, Any]]) -> str:
         place = passage["provenance"]
         if passage["line"] is not None:
             place += f":{passage['line']}"
-        shown.append(f"- {' · '.join(texts)} ({place})")
-    return "\n".join(["Closest:\n", *shown]) if shown else ""
+        lines.append(f"- {' · '.join(texts)} ({place})")
+    return "\n".join(["Closest:\n", *lines]) if lines else ""
 
 
 def _documents_data(folder: TurnFolder) -> list[dict[str, Any]]:
-    """What was handed over with a query; whether it was compressed is None before its context is gathered."""
+    """
+    Return the documents of a query as JSON values; `compressed` is None before the turn's context is
+    gathered.
+    """
     gathered = folder.find(GatheredContext)
     loaded = gathered.documents if gathered and gathered.documents is not UNSET else ()
     cut = {document.node_id: document.cut for document in loaded}
@@ -236,7 +244,7 @@ def _quotes(evidence: Evidence | None) -> Callable[[GatheredItem, str], str | No
             return "\n".join(dict.fromkeys(texts)) or None
         if line is not None and Reason.WORDED_BY_MODEL not in line.why:
             return line.text
-        of_node = [one.text for one in lines.values() if node_id in one.node_ids]
+        of_node = [line.text for line in lines.values() if node_id in line.node_ids]
         nearest = max(of_node, key=lambda text: share_of_words(item.text, text), default=None)
         return nearest if nearest is not None and share_of_words(item.text, nearest) > 0 else None
 
@@ -245,8 +253,8 @@ def _quotes(evidence: Evidence | None) -> Callable[[GatheredItem, str], str | No
 
 def _refused(answer: Section | None, noted: Sequence[Noted]) -> list[str]:
     """Return the texts of a refused answer, without what it repeats of what the user told."""
-    told = {one.text for one in noted}
-    return [item.text for item in answer_items(answer) if item.text not in told]
+    noted_texts = {note.text for note in noted}
+    return [item.text for item in answer_items(answer) if item.text not in noted_texts]
 
 
 @dataclass(frozen=True)
@@ -318,14 +326,15 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
         if until == "plan":
             look = Look(app.gatherer.plan(turn).to_json(), None, None)
         else:
-            found = app.gatherer.gather(turn)
-            look = Look(found.plan.to_json(), found.values.to_json(), render_section(found.section))
+            gathered = app.gatherer.gather(turn)
+            look = Look(gathered.plan.to_json(), gathered.values.to_json(), render_section(gathered.section))
     mark_turn(turn, "interrupted")
     return look
 
 
 def _on_disk(turn: Turn) -> Look:
-    plan, gathered = turn.folder.find(RetrievalPlan), turn.folder.find(GatheredContext)
+    plan = turn.folder.find(RetrievalPlan)
+    gathered = turn.folder.find(GatheredContext)
     section = turn.folder.read_context().section(Phase.CONTEXT_GATHERER)
     text = render_section(section) if section else None
     return Look(plan.to_json() if plan else None, gathered.to_json() if gathered else None, text)
@@ -370,8 +379,10 @@ def _call(
     """Return one call of `plan_turn`; *model* None where the layer is offline."""
     encoder = app.executor.encoder
     asked = model or (encoder.info if encoder else None)
-    given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
-    variables = {"mode": mode, "session_id": app.settings.session or "", **given}
+    step_variables = dict.fromkeys(STEPS[step].variables, "") | {
+        "tools": describe_tools(recipe.tools_available)
+    }
+    variables = {"mode": mode, "session_id": app.settings.session or "", **step_variables}
     contract = app.book.contract_of(recipe.key)
     prompt = with_every_part(app.book.prompt_of(recipe))
     messages = build_messages(recipe, contract, prompt, Request(query, variables=variables), [])

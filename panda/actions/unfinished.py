@@ -55,7 +55,7 @@ def discard_turn(store: UserStore, number: int) -> DiscardedTurn:
         metadata = store.open(number).read_metadata()  # it may have gone on while this waited
         _check_unfinished(store, folder, metadata)
         store.raise_counter(store.highest())
-        open_ones = [one.id for one in _open_interventions(store, number)]
+        open_ones = [intervention.id for intervention in _open_interventions(store, number)]
         for id_ in open_ones:
             note = f"turn {number} was discarded"
             resolve_intervention(store, id_, note)
@@ -79,13 +79,13 @@ def _check_unfinished(store: UserStore, folder: TurnFolder, metadata: Metadata) 
         raise UsageError(message, where=where, fix=fix)
     ending = f"panda turn --resume {number} ends it"
     session = load_session(store, metadata.session_id, sealed=False)
-    if session is not None and any(one.turn == number for one in session.turns):
+    if session is not None and any(turn.turn == number for turn in session.turns):
         raise UsageError(
             f"turn {number} belongs to session {metadata.session_id} already", where=where, fix=ending
         )
     log = MemoryLog(store)
     log.refresh()
-    if any(one.source_turn == number for one in log.assertions):
+    if any(assertion.source_turn == number for assertion in log.assertions):
         fix = f"{ending}, then panda forget {number} takes it out with what was told"
         raise UsageError(f"what turn {number} told is remembered already", where=where, fix=fix)
 
@@ -114,12 +114,16 @@ def _held_session(store: UserStore, folder: TurnFolder) -> Iterator[None]:
 
 
 def _open_interventions(store: UserStore, number: int) -> Iterator[Intervention]:
-    for one in list_interventions(store):
-        if isinstance(one, Intervention) and one.is_open and (one.user_id, one.turn) == (store.user, number):
-            yield one
+    for entry in list_interventions(store):
+        if (
+            isinstance(entry, Intervention)
+            and entry.is_open
+            and (entry.user_id, entry.turn) == (store.user, number)
+        ):
+            yield entry
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResumedTurn:
     """What came of one turn."""
 
@@ -141,7 +145,7 @@ def resume_all(app: App, session: str | None) -> list[ResumedTurn]:
     Take up every turn of the user, or of a session, that has not ended, in order of their numbers; what stops
     one does not stop the others.
     """
-    return [_resumed(app, *one) for one in list(unfinished_turns(app.store, session))]
+    return [_resumed(app, *unfinished) for unfinished in list(unfinished_turns(app.store, session))]
 
 
 def unfinished_turns(store: UserStore, session: str | None) -> Iterator[tuple[int, Metadata | Problem]]:
@@ -164,20 +168,28 @@ def find_unfinished(store: UserStore, word: str) -> int:
     if word != "last":
         fix = "give its number, or last for the newest that stopped"
         raise UsageError(f"{word!r} is no number of a turn", where="--resume", fix=fix)
-    found = [number for number, how in unfinished_turns(store, None) if isinstance(how, Metadata)]
-    if not found:
+    numbers = [number for number, how in unfinished_turns(store, None) if isinstance(how, Metadata)]
+    if not numbers:
         fix = "panda list shows the turns"
         raise NotFoundError("no turn has stopped before its end", where="--resume last", fix=fix)
-    return found[-1]
+    return numbers[-1]
 
 
 def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
     if isinstance(before, Problem):
-        return ResumedTurn(number, None, "unreadable", "unreadable", before.exit_code, before)
+        return ResumedTurn(
+            turn=number,
+            session=None,
+            before="unreadable",
+            status="unreadable",
+            exit_code=before.exit_code,
+            error=before,
+        )
     data: Mapping[str, Any] = {}
     try:
         done = resume(app, number)
-        error, data = done.error, done.data or {}
+        error = done.error
+        data = done.data or {}
     except Problem as exc:
         error = exc
         _log.info(f"turn {number}: {exc.message}")
@@ -188,18 +200,32 @@ def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
             status = app.store.open(number).read_metadata().status
     if error is None and status == "failed":
         error = NotApprovedError(f"the answer of turn {number} was not approved: {data['reason']}")
-    code = error.exit_code if error else ASKED_BACK if status == "clarify" else 0
-    return ResumedTurn(number, before.session_id, before.status, status, code, error)
+    code = 0
+    if error is not None:
+        code = error.exit_code
+    elif status == "clarify":
+        code = ASKED_BACK
+    return ResumedTurn(
+        turn=number,
+        session=before.session_id,
+        before=before.status,
+        status=status,
+        exit_code=code,
+        error=error,
+    )
 
 
 def error_of(resumed: list[ResumedTurn]) -> Problem | None:
-    """What the command ends with: 75 if a server was away each time, 3 if anything else did not end well."""
-    bad = [one for one in resumed if one.exit_code]
+    """
+    Return the error that the command ends with: 75 if a server was away each time, 3 if anything else did not
+    end well; None if all ended well.
+    """
+    bad = [turn for turn in resumed if turn.exit_code]
     if not bad:
         return None
-    where = ", ".join(f"turn {one.turn}" for one in bad[:20]) + (", …" if len(bad) > 20 else "")
+    where = ", ".join(f"turn {turn.turn}" for turn in bad[:20]) + (", …" if len(bad) > 20 else "")
     message = f"{len(bad)} of {count_noun(len(resumed), 'turn')} did not end well"
-    if len(bad) == len(resumed) and all(isinstance(one.error, ModelAwayError) for one in bad):
+    if len(bad) == len(resumed) and all(isinstance(turn.error, ModelAwayError) for turn in bad):
         fix = "start the server, or name another one in models.yaml; then the same command goes on"
         return TryAgainError(f"{message}: no model server answered", where=where, fix=fix)
     return CheckError(message, where=where, fix="see the rows; panda turn --discard N takes one out")

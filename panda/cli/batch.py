@@ -110,27 +110,27 @@ def batch(
 
     _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
     _check_files(queries, out, junit, html)
-    given = None if queries is None else _read(queries, invocation)
+    new_queries = None if queries is None else _read(queries, invocation)
     if dry_run:
-        return _estimated(invocation, len((given or [])[:limit]), jobs)
+        return _estimated(invocation, len((new_queries or [])[:limit]), jobs)
     cluster = connect_cluster(engine, address)  # before anything is made for it
     modes = {"live": live, "save": save, "retry_failed": retry_failed}
-    run, lines = _opened_run(invocation, given, resume, **modes)
+    run, lines = _opened_run(invocation, new_queries, resume, **modes)
     limits = {"most": limit, "max_failures": max_failures}
-    found = _executed(invocation, run, lines, (cluster, jobs), limits, out=out, retry_failed=retry_failed)
-    _write_reports(found, run, junit, html)
-    failed = [line for line in found.failed if line.item not in found.reported]
-    if earlier := len(found.failed) - len(failed):
+    batch_run = _executed(invocation, run, lines, (cluster, jobs), limits, out=out, retry_failed=retry_failed)
+    _write_reports(batch_run, run, junit, html)
+    failed = [line for line in batch_run.failed if line.item not in batch_run.reported]
+    if earlier := len(batch_run.failed) - len(failed):
         noun = "item" if earlier == 1 else "items"
         again = f"panda batch --resume {run.id} --retry-failed runs them again"
         invocation.reporter.step(f"{earlier} {noun} failed earlier: {again}")
     shows_rows = out != "-" and not (invocation.reporter.quiet and not failed)
-    return replace(_result(found, run, failed, shows_rows=shows_rows), after_output=found.report)
+    return replace(_result(batch_run, run, failed, shows_rows=shows_rows), after_output=batch_run.report)
 
 
 def _opened_run(
     invocation: Invocation,
-    given: "list[Query] | None",
+    new_queries: "list[Query] | None",
     resume: str | None,
     *,
     live: bool,
@@ -141,14 +141,15 @@ def _opened_run(
     from panda.runs.batch import begin_batch, resume_batch
     from panda.runs.ledger import open_run
 
-    layout, settings = invocation.store_for_writing(), invocation.settings
+    layout = invocation.store_for_writing()
+    settings = invocation.settings
     if resume is None:
-        queries = given or []
+        queries = new_queries or []
         for query in queries:
             invocation.make_user(layout.of(query.user or settings.user))
         return begin_batch(settings, invocation.environ, queries, live=live, save=save), queries
     run = open_run(layout, resume, of_batch=True)
-    return run, resume_batch(settings, invocation.environ, run, given, retry_failed=retry_failed)
+    return run, resume_batch(settings, invocation.environ, run, new_queries, retry_failed=retry_failed)
 
 
 def _executed(
@@ -165,30 +166,31 @@ def _executed(
     from panda.cli.index import fill_imported
     from panda.runs.batch import Batch
 
-    plan, reporter = run.plan(), invocation.reporter
+    plan = run.plan()
+    reporter = invocation.reporter
     invocation.store(any_user=True)
     with run.hold(), _lines_to(out, invocation) as write:
-        found = Batch(invocation.settings, run, queries, is_remote=workers[0] is not None)
+        batch_run = Batch(invocation.settings, run, queries, is_remote=workers[0] is not None)
         if plan.saves:
-            fill_imported(invocation, found.users)
+            fill_imported(invocation, batch_run.users)
         try:
-            for told in found.prepare(retry_failed=retry_failed):
-                write(told)
-            ended = found.execute(_workers(invocation, found, *workers), **limits)
-            with closing(ended), reporter.progress("batch", len(found.left[: limits["most"]])) as advance:
-                for told in ended:
-                    write(told)
+            for line in batch_run.prepare(retry_failed=retry_failed):
+                write(line)
+            ended = batch_run.execute(_workers(invocation, batch_run, *workers), **limits)
+            with closing(ended), reporter.progress("batch", len(batch_run.left[: limits["most"]])) as advance:
+                for line in ended:
+                    write(line)
                     advance()
         except BaseException:
             reporter.step(f"panda batch --resume {run.id} goes on with what is left")
             raise
         if plan.saves:
-            fill_imported(invocation, found.users)
-    return found
+            fill_imported(invocation, batch_run.users)
+    return batch_run
 
 
 def _workers(
-    invocation: Invocation, found: "Batch", cluster: "Cluster | None", jobs: int | None
+    invocation: Invocation, batch_run: "Batch", cluster: "Cluster | None", jobs: int | None
 ) -> "Workers":
     """Those of the cluster, or processes: as many as the models serve at once, if it is not said how many."""
     from panda.runs.item import BatchWorker
@@ -196,11 +198,11 @@ def _workers(
 
     settings = invocation.settings
     if cluster is None:
-        worker = BatchWorker(settings, invocation.environ, found.start)
+        worker = BatchWorker(settings, invocation.environ, batch_run.start)
         return Processes(worker, jobs or load_models(settings).width or 1)
-    if found.start is None:
+    if batch_run.start is None:
         raise UsageError("a live batch runs on this machine alone", where="--engine", fix="leave it out")
-    return cluster.begin(settings, found.start, found.ran_on)
+    return cluster.begin(settings, batch_run.start, batch_run.ran_on)
 
 
 def _check_usage(
@@ -223,7 +225,7 @@ def _check_usage(
 
 
 def _check_files(queries: str | None, *written: object) -> None:
-    for path in (Path(str(one)) for one in written if one not in (None, "-")):
+    for path in (Path(str(name)) for name in written if name not in (None, "-")):
         if queries is not None and queries != "-" and path.resolve() == Path(queries).resolve():
             raise UsageError(f"{path} is the file of the queries", where=str(path), fix="write another one")
 
@@ -244,7 +246,10 @@ def _read(queries: str, invocation: Invocation) -> "list[Query]":
 
 @contextmanager
 def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What writes the line of each item as it ends, if it is asked for; gone readers are no error."""
+    """
+    Yield a function that writes the line of each item as it ends; it does nothing if *out* is None, and a
+    reader that has gone is no error.
+    """
     if out is None:
         yield lambda line: None
         return
@@ -261,38 +266,38 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
     from panda.runs.batch import estimate
 
-    found = estimate(invocation.store(any_user=True), items)
-    seconds = None if found.seconds is None else found.seconds / (jobs or 1)
-    rows = [(found.items, found.tokens, seconds, found.turns)]
+    cost = estimate(invocation.store(any_user=True), items)
+    seconds = None if cost.seconds is None else cost.seconds / (jobs or 1)
+    rows = [(cost.items, cost.tokens, seconds, cost.turns)]
     return Result(
-        {**asdict(found), "jobs": jobs or 1, "wall_seconds": seconds},
+        {**asdict(cost), "jobs": jobs or 1, "wall_seconds": seconds},
         Table(("items", "tokens", "seconds", "estimated from turns"), rows),
     )
 
 
-def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
+def _write_reports(batch_run: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
     from panda.runs.reports import write_batch_junit, write_batch_page
 
-    known = {line.item for line in found.lines}
-    left = [one for one in found.left if one.item not in known]
+    ended_items = {line.item for line in batch_run.lines}
+    left = [planned for planned in batch_run.left if planned.item not in ended_items]
     if junit is not None:
-        write_batch_junit(junit, run.id, found.lines, left)
+        write_batch_junit(junit, run.id, batch_run.lines, left)
     if html is not None:
-        write_batch_page(html, run, found.lines, left, found.texts)
+        write_batch_page(html, run, batch_run.lines, left, batch_run.texts)
 
 
-def _result(found: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows_rows: bool) -> Result:
+def _result(batch_run: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows_rows: bool) -> Result:
     names = ("item", "result", "exit_code", "turn", "user", "seconds", "findings")
     items = [
         {**{name: getattr(line, name) for name in names}, "outcome": line.turn_outcome}
-        for line in found.lines
+        for line in batch_run.lines
     ]
     data = {
         "run": run.id,
         "directory": str(run.directory),
-        "results": dict(Counter(str(line.result) for line in found.lines)),
-        "left": len(found.left),
-        "failed_earlier": len(found.failed) - len(failed),
+        "results": dict(Counter(str(line.result) for line in batch_run.lines)),
+        "left": len(batch_run.left),
+        "failed_earlier": len(batch_run.failed) - len(failed),
         "items": items,
     }
     rows = [
@@ -305,13 +310,13 @@ def _result(found: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows
             line.seconds,
             clipped("; ".join(line.findings), 60),
         )
-        for line in found.lines
+        for line in batch_run.lines
     ]
     table = Table(("item", "result", "outcome", "exit", "turn", "seconds", "findings"), rows)
-    return Result(encode(data), table if shows_rows else "", error=_error(found, run, failed))
+    return Result(encode(data), table if shows_rows else "", error=_error(batch_run, run, failed))
 
 
-def _error(found: "Batch", run: "RunFolder", failed: "list[TurnLine]") -> Problem | None:
+def _error(batch_run: "Batch", run: "RunFolder", failed: "list[TurnLine]") -> Problem | None:
     """
     Why the batch is not as it was to be; one that --limit ended early is.
 
@@ -320,10 +325,10 @@ def _error(found: "Batch", run: "RunFolder", failed: "list[TurnLine]") -> Proble
     """
     if not failed:
         return None
-    is_away = all(line.result == "away" for line in found.lines)
-    left = f"; {len(found.left)} left" if found.left else ""
+    is_away = all(line.result == "away" for line in batch_run.lines)
+    left = f"; {len(batch_run.left)} left" if batch_run.left else ""
     return (TryAgainError if is_away else CheckError)(
-        f"{len(failed)} of {count_noun(len(found.lines), 'item')} failed{left}",
+        f"{len(failed)} of {count_noun(len(batch_run.lines), 'item')} failed{left}",
         where=", ".join(str(line.item) for line in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else ""),
         fix=f"panda batch --resume {run.id} --retry-failed runs them again",
     )

@@ -61,7 +61,7 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
 def _attempt(
     program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str], *, as_json: bool
 ) -> tuple[Result, str | bytes]:
-    """What the command ended with, and the text of it for stdout."""
+    """Run a command and return its result, with the text of it for stdout."""
 
     def render(outcome: Result) -> str | bytes:
         if as_json:
@@ -72,7 +72,9 @@ def _attempt(
             words = _command_words(
                 program, arguments
             )  # by now with the commands of add-ons, if they were wanted
-            code, data, error = outcome.code, outcome.data, outcome.error
+            code = outcome.code
+            data = outcome.data
+            error = outcome.error
             return render_json(exit_code=code, command=words, data=data, error=error)
         if isinstance(outcome.body, Stream):
             _print_stream(outcome.body)
@@ -127,7 +129,7 @@ def _failure(exc: Exception, environ: Mapping[str, str]) -> Result:
 
 
 def _last_place(exc: Exception) -> str:
-    """Where an exception was raised; what it says may hold anything, and is not told."""
+    """Return where an exception was raised; its message may hold anything, and is left out."""
     frames = traceback.extract_tb(exc.__traceback__)
     return f" in {program_path(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
@@ -169,7 +171,8 @@ def _wrong_value(exc: TyperException) -> str | None:
 
 def _command_words(program: TyperGroup, arguments: Sequence[str]) -> str | None:
     """The words of the command that a command line names, None if it names none."""
-    group, words = program, []
+    group = program
+    words = []
     for argument in arguments:
         command = group.commands.get(argument)
         if command is None:
@@ -196,7 +199,8 @@ def _print(outcome: Result, answer: str | bytes, *, as_json: bool) -> int:
         _forget_stdout()
         is_read = False
         error = StoreError(exc.strerror or "cannot be written", where="standard output")
-        outcome, as_json = Result(None, error=error), False
+        outcome = Result(None, error=error)
+        as_json = False
     if outcome.error and not as_json:
         _print_error(outcome.error)
     if is_read and outcome.after_output is not None:

@@ -148,7 +148,7 @@ class Document:
 
     @property
     def piped(self) -> bytes:
-        """What goes into a pipe; bytes that are not UTF-8 are written out too."""
+        """Return the bytes for a pipe; those that are not UTF-8 are written out."""
         if self.raw:
             return self.content
         lines = self.content.decode("utf-8", errors="backslashreplace").split("\r\n")
@@ -256,8 +256,8 @@ class Invocation:
 
     def store_for_writing(self, *, any_user: bool = False) -> UserStore:
         """
-        The same for writing, without leftovers (ReadOnlyStoreError if it is the checkout's demo); who is new
-        is made.
+        Return the store for writing, after removing leftovers; a new user is made. Raises ReadOnlyStoreError:
+        it is the demo of the checkout.
         """
         require_trust(self.settings, "root")
         open_store_for_writing(self.settings.root)
@@ -315,30 +315,31 @@ def _marking(rules: list[OptionRule]) -> Callable[[_Command], _Command]:
 
 def check_options(command: Callable[..., Any], context: typer.Context) -> None:
     """Raises UsageError if what was typed holds an option that the command, as it is marked, would ignore."""
-    shown = {parameter.name: parameter_name(parameter) for parameter in context.command.params}
+    names = {parameter.name: parameter_name(parameter) for parameter in context.command.params}
     values: Mapping[str, Any] = context.params
     for rule in getattr(command, _RULES, ()):
-        if not _given(context, rule.option):
+        if not _was_typed(context, rule.option):
             continue
-        option, other = shown[rule.option], shown[rule.other]
-        if rule.values is None and _given(context, rule.other):
+        option = names[rule.option]
+        other = names[rule.other]
+        if rule.values is None and _was_typed(context, rule.other):
             message = f"{option} does not go with {other}"
             raise UsageError(message, where=option, fix=rule.fix or f"leave out {option} or {other}")
         if rule.values is not None and values[rule.other] not in rule.values:
-            wanted = " or ".join(other if one is True else f"{other} {one}" for one in rule.values)
+            wanted = " or ".join(other if value is True else f"{other} {value}" for value in rule.values)
             fix = rule.fix or f"leave out {option}"
             raise UsageError(f"{option} goes with {wanted}", where=option, fix=fix)
 
 
-def _given(context: typer.Context, name: str) -> bool:
-    """Whether a parameter was typed on the command line."""
+def _was_typed(context: typer.Context, name: str) -> bool:
+    """Return whether a parameter was typed on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def parameter_name(parameter: Any) -> str:
     """Return what a user calls a parameter: --option, or the name of an argument."""
-    long = [one for one in parameter.opts if one.startswith("--")]
+    long = [name for name in parameter.opts if name.startswith("--")]
     if long or parameter.opts[0].startswith("-"):
         return str((long or parameter.opts)[0])
     return str(parameter.metavar or parameter.name.upper())
@@ -381,7 +382,10 @@ def out_directory(help_: str) -> Any:
 
 
 def report_file(help_: str, *names: str) -> Any:
-    """The same for a report: one from before goes first, so that it is never taken for that of this run."""
+    """
+    Return an option for the file of a report; a file from before is removed first, so that it is never taken
+    for that of this run.
+    """
     return _file_option(help_, "FILE", names, "none", _make_way)
 
 
@@ -419,10 +423,8 @@ def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: 
 Raw = Annotated[bool, flag("Give the bytes as they are, control characters too.", "--raw")]
 """The option of commands whose answer is a Document."""
 
-SESSION_DEFAULT, SEED_DEFAULT = (
-    "[env: PANDA_SESSION; default: one of its own]",
-    "[env: PANDA_SEED; default: one for each turn, recipe and attempt]",
-)
+SESSION_DEFAULT = "[env: PANDA_SESSION; default: one of its own]"
+SEED_DEFAULT = "[env: PANDA_SEED; default: one for each turn, recipe and attempt]"
 """How the help of an option that is a setting too ends."""
 
 NewUser = Annotated[bool, flag("Make a user who is named and not there yet.", "--new-user")]
@@ -463,10 +465,10 @@ _TEXTS = ("QUERY|-", "QUERY")
 """Arguments that are texts of several words, by what stands for them in the help."""
 
 
-def _without_noise(told: str) -> str:
+def _without_noise(help_text: str) -> str:
     """Return the help of a parameter without brackets around words, and without a default that is none."""
-    told = told.replace("  [default: (none)]", "").replace("default: (none); ", "")
-    return _DEFAULT.sub(r"default: \1\2", told.replace("default: (required)", "required"))
+    help_text = help_text.replace("  [default: (none)]", "").replace("default: (none); ", "")
+    return _DEFAULT.sub(r"default: \1\2", help_text.replace("default: (required)", "required"))
 
 
 class PandaCommand(TyperCommand):
@@ -482,7 +484,11 @@ class PandaCommand(TyperCommand):
 
     def _too_many(self, ctx: typer.Context, left: Sequence[str]) -> UsageError:
         fix = f"`{ctx.command_path} --help` shows what can be given"
-        texts = [one for one in self.params if one.param_type_name == "argument" and one.metavar in _TEXTS]
+        texts = [
+            parameter
+            for parameter in self.params
+            if parameter.param_type_name == "argument" and parameter.metavar in _TEXTS
+        ]
         if texts and isinstance(first := ctx.params.get(str(texts[-1].name)), str):
             fix = f"put it in quotes: {ctx.command_path} {quoted(' '.join([first, *left]))}"
         noun = "argument" if len(left) == 1 else "arguments"
@@ -497,15 +503,16 @@ class PandaCommand(TyperCommand):
             "Options of all commands": [],
         }
         for parameter in self.get_params(ctx):
-            shown = parameter.get_help_record(ctx)
-            if shown is None:
+            record = parameter.get_help_record(ctx)
+            if record is None:
                 continue
-            name, told = shown[0], _without_noise(shown[1])
+            name = record[0]
+            help_text = _without_noise(record[1])
             if parameter.param_type_name == "argument":
-                parts["Arguments"].append((name.partition(" <")[0], told))
+                parts["Arguments"].append((name.partition(" <")[0], help_text))
                 continue
             is_own = parameter.name not in (*_OPTIONS, "help")
-            parts["Options" if is_own else "Options of all commands"].append((name, told))
+            parts["Options" if is_own else "Options of all commands"].append((name, help_text))
         for title, rows in parts.items():
             if rows:
                 with formatter.section(title):
@@ -553,7 +560,8 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
         with invocation.cleanup:
             result = function(invocation, **arguments)
         if isinstance(result.body, Document) and not options["json"]:
-            _tell_altered(result.body, invocation.reporter, "; --raw gives the bytes" * ("raw" in arguments))
+            how_else = "; --raw gives the bytes" if "raw" in arguments else ""
+            _tell_altered(result.body, invocation.reporter, how_else)
         return result
 
     own = [p for p in inspect.signature(function).parameters.values() if p.name != "invocation"]

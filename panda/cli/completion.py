@@ -135,7 +135,7 @@ def complete_layers(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_model_sources(ctx: typer.Context, incomplete: str) -> list[str]:
-    """How the sources of models begin, and the model files of this directory and of models/."""
+    """Return the prefixes of model sources, and the model files of this directory and of models/."""
     files = (path for directory in (Path(), Path("models")) for path in directory.glob("*.gguf"))
     words = ["ollama:", "http://", "hf:", *sorted(map(str, files))]
     return [word for word in words if word.startswith(incomplete)]
@@ -166,7 +166,7 @@ def complete_memory_keys(settings: Settings) -> Iterator[str]:
 
 
 def complete_told(ctx: typer.Context, incomplete: str) -> list[str]:
-    """What can be forgotten: the keys of the user's memory, then turns."""
+    """Return what can be forgotten: the keys of the user's memory, then turns."""
     numbers = (word for word in complete_turns(ctx, incomplete) if word != LAST)
     return [*complete_memory_keys(ctx, incomplete), *numbers]
 
@@ -178,8 +178,8 @@ def _entries(directory: Path) -> list[Path]:
 
 def _turns(settings: Settings) -> list[int]:
     """Numbers of all turns, newest first."""
-    found = (turn_number(path.name) for path in _entries(Layout(settings.root).of(settings.user).turns))
-    return sorted((number for number in found if number is not None), reverse=True)
+    numbers = (turn_number(path.name) for path in _entries(Layout(settings.root).of(settings.user).turns))
+    return sorted((number for number in numbers if number is not None), reverse=True)
 
 
 def _newest(settings: Settings) -> Iterator[tuple[int, Mapping[str, Any]]]:

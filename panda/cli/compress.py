@@ -10,8 +10,7 @@ from msgspec import structs
 
 from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
 from panda.cli.text import clipped, read_argument
-from panda.compression.compress import Compression, CompressionCache, compile_keep
-from panda.compression.compress import compress as compress_text
+from panda.compression.compress import Compression, CompressionCache, compile_keep, compress
 from panda.compression.fit import (
     STEPS,
     Cut,
@@ -47,7 +46,7 @@ _VALUES = {"price": PRICE, "url": URL, "date": _DATE}
 _Log = Callable[[Execution], None]
 
 
-def compress(
+def compress_document(
     invocation: Invocation,
     file: Annotated[str, argument("The document; - reads standard input.", "FILE|-")],
     budget: Annotated[int, option("Most tokens (cl100k_base) it may have.", "N", min=1)],
@@ -87,18 +86,22 @@ def compress(
     read_as = _read_type(content_type, "" if file == "-" else Path(file).resolve().as_posix(), text)
     if out is None and not raw and not invocation.as_json:
         text = _as_printed(text, budget, invocation.reporter)
-    made = _compressed(text, file, read_as, budget, query, keep or (), invocation)
-    kept = _kept_by_kind(text, made)
+    compression = _compressed(
+        text, file, read_as=read_as, budget=budget, query=query, keep=keep or (), invocation=invocation
+    )
+    kept_counts = _kept_by_kind(text, compression)
     if explain_it:
-        _explain(invocation.reporter, made)
+        _explain(invocation.reporter, compression)
         invocation.reporter.table(
-            ("kind", "in the document", "kept"), [(k, *n.values()) for k, n in kept.items()]
+            ("kind", "in the document", "kept"), [(k, *n.values()) for k, n in kept_counts.items()]
         )
     if out is not None:
-        write_output(out, made.text)
+        write_output(out, compression.text)
     is_markdown = read_as[0] != "page_doc" and read_as[1] in ("text", "messages", "html")
-    body = "" if out is not None else Document(made.text.encode("utf-8"), markdown=is_markdown, raw=raw)
-    return Result({**_data(made, out), "kept": kept}, body)
+    body = (
+        "" if out is not None else Document(compression.text.encode("utf-8"), markdown=is_markdown, raw=raw)
+    )
+    return Result({**_data(compression, out), "kept": kept_counts}, body)
 
 
 def _as_printed(text: str, budget_tokens: int, reporter: Reporter) -> str:
@@ -114,19 +117,19 @@ def _as_printed(text: str, budget_tokens: int, reporter: Reporter) -> str:
     return printed
 
 
-def _read_type(given: str | None, path: str, text: str) -> tuple[ContentType, Format]:
+def _read_type(type_name: str | None, path: str, text: str) -> tuple[ContentType, Format]:
     """Return the type and the format of a document, one of which may be given."""
     kind = detect_content_type(path, text)
     for content_type in CONTENT_TYPES:
-        if given == content_type:
+        if type_name == content_type:
             kind = content_type
     for document_format in FORMATS:
-        if given == document_format:
+        if type_name == document_format:
             return kind, document_format
-    if given is None or given == kind:
+    if type_name is None or type_name == kind:
         return kind, detect_format(path, text, kind)
     fix = f"give one of {', '.join((*CONTENT_TYPES, *FORMATS))}"
-    raise UsageError(f"there is no type {given!r}", where="--type", fix=fix)
+    raise UsageError(f"there is no type {type_name!r}", where="--type", fix=fix)
 
 
 def _compressed(
@@ -141,9 +144,10 @@ def _compressed(
     """The document within the budget, from the cache if it was made before; noted in the log of the store."""
     patterns = compile_keep(keep)
     kind, document_format = read_as
-    settings, log = invocation.settings, _log_of(invocation)
+    settings = invocation.settings
+    log = _log_of(invocation)
     if count_tokens(text) <= budget:
-        return compress_text(text, kind=kind, budget_tokens=budget)
+        return compress(text, kind=kind, budget_tokens=budget)
     layer = settings.compression_model_layer
     about: dict[str, Any] = {"user_id": settings.user, "session_id": None, "turn_id": None}
     cache = CompressionCache(
@@ -153,13 +157,15 @@ def _compressed(
     with open_layers(settings, invocation.environ) as layers:
         info = None if layers.is_offline(layer) else layers.model(layer).info
         version = book.recipe_for(STEPS[kind], "chat").text if info else None
-        key = cache.key(text, *read_as, budget, query, list(keep), info.digest if info else None, version)
-        was_kept = (made := cache.find(key)) is not None
-        if made is None:
+        digest = info.digest if info else None
+        decided_by = (text, kind, document_format, budget, query, list(keep), digest, version)
+        key = cache.key(*decided_by)
+        was_kept = (compression := cache.find(key)) is not None
+        if compression is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
             journal = NoTurn(settings.user, None, settings.seed or 0)
             try:
-                made = compress_text(
+                compression = compress(
                     text,
                     kind=kind,
                     budget_tokens=budget,
@@ -175,10 +181,18 @@ def _compressed(
                 log(structs.replace(overflow_line(name, exc.message, timestamp=now, recipe=None), **about))
                 raise
             try:
-                cache.keep(key, made)
+                cache.keep(key, compression)
             except StoreError as exc:  # only speed is lost
                 invocation.reporter.detail(f"not kept in the cache: {exc.message}")
-    cut = Cut(name, made.before_tokens, made.after_tokens, made.method, kind, "command", made.seconds)
+    cut = Cut(
+        name,
+        compression.before_tokens,
+        after_tokens=compression.after_tokens,
+        method=compression.method,
+        content_type=kind,
+        trigger="command",
+        seconds=compression.seconds,
+    )
     now = render_time(settings.clock())
     asked = None if was_kept else info
     line = compressed_line(
@@ -189,7 +203,7 @@ def _compressed(
         model=asked.name if asked else None,
     )
     log(structs.replace(line, **about))
-    return made
+    return compression
 
 
 def _close(ranker: "PassageRanker", query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -220,41 +234,44 @@ def _log_of(invocation: Invocation) -> _Log:
     return lambda line: append_executions(layout, [line])
 
 
-def _explain(reporter: Reporter, made: Compression) -> None:
-    dropped = [(one.rung, one.reason, clipped(one.text, _SHOWN_CHARS)) for one in made.dropped]
+def _explain(reporter: Reporter, compression: Compression) -> None:
+    dropped = [(piece.rung, piece.reason, clipped(piece.text, _SHOWN_CHARS)) for piece in compression.dropped]
     reporter.table(("rung", "reason", "left out"), dropped)
-    if made.protected:
-        reporter.table(("protected",), [(clipped(text, _SHOWN_CHARS),) for text in made.protected])
-    if made.note:
-        reporter.step(f"not used: {made.note}")
-    sizes = f"{made.before_tokens} tokens before, {made.after_tokens} after ({100 * made.ratio:.0f} %)"
-    how = f"by {made.method} (rung {made.rung}), verified, {made.seconds:.2f} seconds"
-    read_as = f"{made.kind}, read as {made.format}" if made.format else made.kind
+    if compression.protected:
+        reporter.table(("protected",), [(clipped(text, _SHOWN_CHARS),) for text in compression.protected])
+    if compression.note:
+        reporter.step(f"not used: {compression.note}")
+    counts = f"{compression.before_tokens} tokens before, {compression.after_tokens} after"
+    sizes = f"{counts} ({100 * compression.ratio:.0f} %)"
+    how = f"by {compression.method} (rung {compression.rung}), verified, {compression.seconds:.2f} seconds"
+    read_as = f"{compression.kind}, read as {compression.format}" if compression.format else compression.kind
     reporter.step(f"{read_as}: {sizes}, {how}")
 
 
-def _kept_by_kind(text: str, made: Compression) -> dict[str, dict[str, int]]:
+def _kept_by_kind(text: str, compression: Compression) -> dict[str, dict[str, int]]:
     """Return how many prices, URLs, dates and parts of each kind a document has, and how many are kept."""
     counts: dict[str, dict[str, int]] = {}
     for kind, pattern in _VALUES.items():
         before = {match[0] for match in pattern.finditer(text)}
-        after = {match[0] for match in pattern.finditer(made.text)}
+        after = {match[0] for match in pattern.finditer(compression.text)}
         counts[kind] = {"before": len(before), "after": len(before & after)}
-    for part in made.parts:
+    for part in compression.parts:
         counts[part.kind] = {"before": part.before, "after": part.after}
     return counts
 
 
-def _data(made: Compression, out: Path | None) -> dict[str, object]:
+def _data(compression: Compression, out: Path | None) -> dict[str, object]:
     numbers = ("before_tokens", "after_tokens", "ratio", "rung", "method", "kept_pieces")
     return {
-        "type": made.kind,
-        "format": made.format,
-        **{name: getattr(made, name) for name in numbers},
-        "dropped": [{"rung": one.rung, "reason": one.reason, "text": one.text} for one in made.dropped],
-        "protected": list(made.protected),
-        "verification": {"problems": [], "refused_rewrites": made.note},
-        "seconds": round(made.seconds, 4),
+        "type": compression.kind,
+        "format": compression.format,
+        **{name: getattr(compression, name) for name in numbers},
+        "dropped": [
+            {"rung": piece.rung, "reason": piece.reason, "text": piece.text} for piece in compression.dropped
+        ],
+        "protected": list(compression.protected),
+        "verification": {"problems": [], "refused_rewrites": compression.note},
+        "seconds": round(compression.seconds, 4),
         "out": None if out is None else str(out),
-        "text": made.text if out is None else None,
+        "text": compression.text if out is None else None,
     }

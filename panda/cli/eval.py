@@ -65,7 +65,7 @@ def eval_recipes(
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
     table = Table(COLUMNS, [kind.row for kind in report])
     if wrong:
-        rows = [(answer.case.name, answer.case.query, answer.label, answer.said) for answer in misses]
+        rows = [(answer.case.name, answer.case.query, answer.label, answer.answer) for answer in misses]
         table = Table(WRONG_COLUMNS, rows)
     below = [kind for kind in report if least is not None and kind.accuracy < least]
     if not below:
@@ -76,11 +76,11 @@ def eval_recipes(
 
 
 def _cases(
-    executor: "RecipeExecutor", given: Path | None, recipes: Sequence[str], split: str
+    executor: "RecipeExecutor", cases_path: Path | None, recipes: Sequence[str], split: str
 ) -> "list[Case]":
     from panda.evals.cases import KINDS, load_cases
 
-    path = given or (CASES_DIR if CASES_DIR.is_dir() else asset("tests/evals"))
+    path = cases_path or (CASES_DIR if CASES_DIR.is_dir() else asset("tests/evals"))
     if split not in _SPLITS:
         raise UsageError(f"there is no split {split!r}", where="--split", fix="use test, fit or all")
     cases = load_cases(path, executor.book)
@@ -88,8 +88,8 @@ def _cases(
     asked = {name: kind.recipe_key(executor.book) for name, kind in kinds.items()}
     for recipe in recipes:
         if recipe not in asked.values():
-            known = ", ".join(sorted(set(asked.values())))
-            raise UsageError(f"no kind of case asks {recipe!r}", where="RECIPE", fix=f"known: {known}")
+            recipe_names = ", ".join(sorted(set(asked.values())))
+            raise UsageError(f"no kind of case asks {recipe!r}", where="RECIPE", fix=f"known: {recipe_names}")
     wanted = [case for case in cases if not recipes or asked[case.name] in recipes]
     if not (wanted := [case for case in wanted if split in ("all", case.split)]):
         raise UsageError(f"no case of the split {split} asks these recipes", where=str(path))

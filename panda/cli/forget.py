@@ -63,11 +63,12 @@ def forget(
     forgetting = Forgetting(store, caches)
     if not dry_run:
         Memory(store).take_in()
-    wanted, at = _wanted(forgetting, store, names or (), secret), forgetting.at
-    found = [list(forgetting.places(one)) for one in wanted]
-    if names and secret is not None and not found[-1]:
+    wanted = _wanted(forgetting, store, names or (), secret)
+    at = forgetting.at
+    places_by_target = [list(forgetting.places(target)) for target in wanted]
+    if names and secret is not None and not places_by_target[-1]:
         invocation.reporter.warn("the text of --text is nowhere: check how it is spelt")
-    places = [place for several in found for place in several]
+    places = [place for several in places_by_target for place in several]
     if not places and names:
         invocation.reporter.step("nothing is left of it")
     if not places and not names and not forgetting.journal.is_file():  # none was cut short
@@ -77,8 +78,8 @@ def forget(
     else:
         if not yes:
             _ask(places)
-        with forgetting.locked(dict.fromkeys(user for one in wanted for user in one.users)):
-            places = [place for one in wanted for place in forgetting.run(one)]
+        with forgetting.locked(dict.fromkeys(user for target in wanted for user in target.users)):
+            places = [place for target in wanted for place in forgetting.run(target)]
     return _result(store.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
 
 
@@ -94,20 +95,22 @@ def _seal(invocation: Invocation, names: Sequence[str]) -> Result:
     sealed = Forgetting(store, ()).seal_turns(numbers)
     if not sealed:
         invocation.reporter.step("nothing to seal: no turn has lost something without being sealed")
-    return Result({"user": store.user, "sealed": sealed}, Table(("sealed",), [(one,) for one in sealed]))
+    return Result(
+        {"user": store.user, "sealed": sealed}, Table(("sealed",), [(number,) for number in sealed])
+    )
 
 
 def _wanted(forgetting: Forgetting, store: UserStore, names: Sequence[str], text: str | None) -> list[Wanted]:
     """All that is named; whole turns first, since what they said is named nowhere else."""
     if not names and text is None:
         raise UsageError("nothing is named", where="KEY|NODE|TURN…", fix="give a key, a turn, or --text")
-    found = [_of_name(forgetting, store, name) for name in names]
-    found.sort(key=lambda one: one.turn is None)
+    targets = [_of_name(forgetting, store, name) for name in names]
+    targets.sort(key=lambda target: target.turn is None)
     if text is not None:
         if not text or text.lower() in "[forgotten]":
             raise UsageError("this text cannot be forgotten", where="--text", fix="give more of it")
-        found.append(forgetting.of_text(text))
-    return found
+        targets.append(forgetting.of_text(text))
+    return targets
 
 
 def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
@@ -124,14 +127,17 @@ def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
         fix = "give the turn's number, or with --text what it says"
         raise UsageError("a document is forgotten with its turn", where=name, fix=fix)
     if kind == "visit":
-        found, fault, fix = forgetting.of_visit(rest), f"there is no visit {rest!r}", "see `panda show`"
+        target = forgetting.of_visit(rest)
+        fault = f"there is no visit {rest!r}"
+        fix = "see `panda show`"
     else:
         key = rest if kind in ("memory", "fact") else name
-        found = forgetting.of_subject(*find_subject(key, Given(), store.user)[1:])
-        fault, fix = f"nothing was ever said under {key}", "see `panda memory list`, or use --text"
-    if found is None:
+        target = forgetting.of_subject(*find_subject(key, Given(), store.user)[1:])
+        fault = f"nothing was ever said under {key}"
+        fix = "see `panda memory list`, or use --text"
+    if target is None:
         raise NotFoundError(fault, where=name, fix=fix)
-    return found
+    return target
 
 
 def _ask(places: Sequence[Place]) -> None:
@@ -148,16 +154,16 @@ def _ask(places: Sequence[Place]) -> None:
 
 
 def _result(user: str, places: Sequence[Place], at: str, *, dry_run: bool) -> Result:
-    left = [one for one in places if one.left is not None]
-    done = [one for one in places if one.left is None]
+    left = [place for place in places if place.left is not None]
+    done = [place for place in places if place.left is None]
     data = {
         "user": user,
         "at": at,
         "dry_run": dry_run,
-        "places": [{"path": str(one.path), "count": one.count} for one in done],
-        "left": [{"path": str(one.path), "count": one.count, "why": one.left} for one in left],
+        "places": [{"path": str(place.path), "count": place.count} for place in done],
+        "left": [{"path": str(place.path), "count": place.count, "why": place.left} for place in left],
     }
-    rows = [(one.count, str(one.path), one.left or "") for one in places]
+    rows = [(place.count, str(place.path), place.left or "") for place in places]
     message = f"places in which it stays: {len(left)}"
     error = CheckError(message, where=str(left[0].path), fix=left[0].left) if left else None
     return Result(data, Table(_COLUMNS, rows), error=error)

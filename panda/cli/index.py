@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
-from panda.actions.search import Hit, opened_meaning
-from panda.actions.search import search as search_turns
+from panda.actions.search import Hit, opened_meaning, search
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import grouped_text, one_line, problem_text
 from panda.documents.text import count_noun
@@ -34,9 +33,13 @@ def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
         day = entry.at.date().isoformat() if entry.at else None
         header = one_line(entry.header)
         if (state := hit.research) is not None:
-            known = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
-            marks = [*(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
-            header += f" ({', '.join([known, *marks])})"
+            quality = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
+            marks = [quality]
+            if state.is_low:
+                marks.append("low")
+            if state.is_expired:
+                marks.append("expired")
+            header += f" ({', '.join(marks)})"
         row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
         rows.append((*row, _why_text(hit)) if why else row)
     return rows
@@ -57,7 +60,8 @@ def _why_text(hit: Hit) -> str:
 
 def _meaning(invocation: Invocation, index: Index) -> AbstractContextManager[Meaning | None]:
     """As opened_meaning."""
-    settings, layout = invocation.settings, invocation.store(any_user=True)
+    settings = invocation.settings
+    layout = invocation.store(any_user=True)
     return opened_meaning(settings, layout, index, invocation.environ, invocation.layers)
 
 
@@ -126,14 +130,15 @@ def rebuild(
     problems = [problem for report in reports.values() for problem in report.problems]
     fill_vectors(invocation, index, list(reports), full=full)
     data = {"full": full, **_rebuilt_data(reports, written)}
-    problems += written.problems if written else ()
+    if written is not None:
+        problems += written.problems
     if not problems:
         return Result(data)
     error = CheckError(f"files that cannot be indexed: {len(problems)}", fix="mend or remove them")
-    return Result(data, "".join(problem_text(one) for one in problems), error=error)
+    return Result(data, "".join(problem_text(problem) for problem in problems), error=error)
 
 
-def search(
+def search_nodes(
     invocation: Invocation,
     query: Annotated[str, argument("What to look for.", "QUERY")],
     k: Annotated[int, option("Most results.", "K", "-k", min=1, max=POOL)] = 30,
@@ -149,14 +154,17 @@ def search(
     if not query.strip():
         fix = 'give words, as in panda index search "gaming laptop"'
         raise UsageError("the query is empty", where="QUERY", fix=fix)
-    settings, index = invocation.settings, _index(invocation)
+    settings = invocation.settings
+    index = _index(invocation)
     with _meaning(invocation, index) as meaning:
-        data, hits = search_turns(
+        data, hits = search(
             settings, index, meaning, query=query, limit=k, session=session, since=since, why=explain
         )
     if not hits:
         invocation.reporter.step(f"nothing of user {settings.user} is found")
-    columns = ("score", "node", "date", "what", *(["why"] if explain else []))
+    columns = ["score", "node", "date", "what"]
+    if explain:
+        columns.append("why")
     return Result(data, Table(columns, hit_rows(hits, why=explain)))
 
 
@@ -166,18 +174,21 @@ def status(invocation: Invocation) -> Result:
 
     Example: panda index status --user demo
     """
-    user, layout, index = invocation.settings.user, invocation.store(), _index(invocation)
+    user = invocation.settings.user
+    layout = invocation.store()
+    index = _index(invocation)
     difference = index.behind(user)
     rows = dict(difference.rows)
     with _meaning(invocation, index) as meaning:
         missing = None if meaning is None else meaning.count_missing(user)
-    kept = VectorStore(layout).count()
+    vector_count = VectorStore(layout).count()
     try:
         rebuilt_at = str(read_json(layout.last_rebuild)["at"])
     except (Problem, KeyError, TypeError):  # never, or made by another hand
         rebuilt_at = None
     size_bytes = size_of(layout.turn_index) + size_of(layout.vectors)
-    unreadable, sources = len(difference.retried), difference.sources
+    unreadable = len(difference.retried)
+    sources = difference.sources
     turns = sum(turn_of(source) > 0 for source in sources)
     data = {
         "user": user,
@@ -187,35 +198,37 @@ def status(invocation: Invocation) -> Result:
         "turns_behind": turns,
         "files_behind": len(sources),
         "unreadable": unreadable,
-        "vectors": None if missing is None else {"kept": kept, "rows_missing": missing},
+        "vectors": None if missing is None else {"kept": vector_count, "rows_missing": missing},
         "fresh": not sources,
         "rebuilt_at": rebuilt_at,
     }
     lack = f"; {count_noun(missing, 'row')} without one: panda index rebuild" if missing else ""
     files = count_noun(len(sources) - turns, "file")
     behind = f"behind by {count_noun(turns, 'turn')} and {files}"
-    shown: list[tuple[str, object]] = [
+    cells: list[tuple[str, object]] = [
         *((f"rows: {name}", count) for name, count in rows.items()),
         ("research files", data["research"]),
         ("size", f"{size_bytes / 1e6:.1f} MB"),
-        *([] if missing is None else [("vectors", f"{kept:,}{lack}")]),
-        ("state", behind if sources else "fresh"),
-        *([("unreadable files", unreadable)] if unreadable else []),
-        ("last rebuild", rebuilt_at or "never"),
     ]
-    return Result(data, Table(("what", "value"), shown))
+    if missing is not None:
+        cells.append(("vectors", f"{vector_count:,}{lack}"))
+    cells.append(("state", behind if sources else "fresh"))
+    if unreadable:
+        cells.append(("unreadable files", unreadable))
+    cells.append(("last rebuild", rebuilt_at or "never"))
+    return Result(data, Table(("what", "value"), cells))
 
 
 def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | None") -> dict[str, object]:
-    told = ("where", "message", "fix")
+    problem_keys = ("where", "message", "fix")
     users = {
         name: {
-            "updated": one.updated,
-            "removed": one.removed,
-            "problems": [{key: getattr(problem, key) for key in told} for problem in one.problems],
-            "as_text": [{key: getattr(fault, key) for key in told} for fault in one.faults],
+            "updated": report.updated,
+            "removed": report.removed,
+            "problems": [{key: getattr(problem, key) for key in problem_keys} for problem in report.problems],
+            "as_text": [{key: getattr(fault, key) for key in problem_keys} for fault in report.faults],
         }
-        for name, one in reports.items()
+        for name, report in reports.items()
     }
     if written is None:
         return {"users": users, "summaries": None}
@@ -228,10 +241,11 @@ def _summarise(
 ) -> "SummaryReport":
     from panda.phases.save import write_summaries
 
-    layout, reporter = invocation.store_for_writing(), invocation.reporter
+    layout = invocation.store_for_writing()
+    reporter = invocation.reporter
     app = invocation.open_app(layout)
     users = [user] if user is not None else users_of(layout)
-    stores = [layout.of(one) for one in users]
+    stores = [layout.of(name) for name in users]
 
     with held_lock(
         layout.summaries_lock,
@@ -257,8 +271,8 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
         write_json(layout.last_rebuild, {"at": at, "full": full, "seconds": seconds})
     done = reports.values()
     invocation.reporter.step(
-        f"{sum(one.updated for one in done)} indexed, {sum(one.removed for one in done)} gone, "
-        f"{sum(len(one.problems) for one in done)} unreadable, {time.monotonic() - started:.1f} s"
+        f"{sum(report.updated for report in done)} indexed, {sum(report.removed for report in done)} gone, "
+        f"{sum(len(report.problems) for report in done)} unreadable, {time.monotonic() - started:.1f} s"
     )
     for line in grouped_text(fault for report in done for fault in report.faults).splitlines():
         invocation.reporter.step(line)

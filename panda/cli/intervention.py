@@ -27,18 +27,21 @@ def list_all(
     Example: panda intervention list --all --user demo
     """
     user = invocation.settings.user
-    found = list(_of_user(invocation, user, resolved=resolved))
-    if not found:
+    interventions = list(_of_user(invocation, user, resolved=resolved))
+    if not interventions:
         invocation.store()  # of a user that is not there nothing is open either
         invocation.reporter.step(f"no {'' if resolved else 'open '}interventions of user {user}")
-    rows = [tuple(getattr(one, key) for key in _KEYS) for one in found]
+    rows = [tuple(getattr(intervention, key) for key in _KEYS) for intervention in interventions]
     columns: tuple[str, ...] = _COLUMNS
-    shown: list[tuple[object, ...]] = [(*row[:-1], clipped(row[-1], _MESSAGE_CHARS)) for row in rows]
+    shown_rows: list[tuple[object, ...]] = [(*row[:-1], clipped(row[-1], _MESSAGE_CHARS)) for row in rows]
     if resolved:
         columns = (*_COLUMNS, "status")
-        shown = [(*row, one.status) for row, one in zip(shown, found, strict=True)]
+        shown_rows = [
+            (*row, intervention.status) for row, intervention in zip(shown_rows, interventions, strict=True)
+        ]
     return Result(
-        {"user": user, "interventions": [one.to_json() for one in found]}, Table(columns, shown, _EXTRA)
+        {"user": user, "interventions": [intervention.to_json() for intervention in interventions]},
+        Table(columns, shown_rows, _EXTRA),
     )
 
 
@@ -50,10 +53,10 @@ def show(
 
     Example: panda intervention show 20260105t143000z-demo-12
     """
-    found = load_intervention(invocation.store(any_user=True), id_)
-    if found.go_on:
-        invocation.reporter.step(f"to go on: {found.go_on}")
-    return Result({**found.to_json(), "go_on": found.go_on}, "\n".join(_lines(found)))
+    intervention = load_intervention(invocation.store(any_user=True), id_)
+    if intervention.go_on:
+        invocation.reporter.step(f"to go on: {intervention.go_on}")
+    return Result({**intervention.to_json(), "go_on": intervention.go_on}, "\n".join(_lines(intervention)))
 
 
 def resolve(
@@ -66,24 +69,24 @@ def resolve(
 
     Example: panda intervention resolve 20260105t143000z-demo-12 --note "mended preferences.md"
     """
-    found = resolve_intervention(invocation.store_for_writing(any_user=True), id_, note)
-    invocation.reporter.step(f"resolved: {found.id}")
-    if found.go_on:
-        invocation.reporter.step(f"to go on: {found.go_on}")
-    return Result({**found.to_json(), "go_on": found.go_on})
+    intervention = resolve_intervention(invocation.store_for_writing(any_user=True), id_, note)
+    invocation.reporter.step(f"resolved: {intervention.id}")
+    if intervention.go_on:
+        invocation.reporter.step(f"to go on: {intervention.go_on}")
+    return Result({**intervention.to_json(), "go_on": intervention.go_on})
 
 
 def _of_user(invocation: Invocation, user: str, *, resolved: bool) -> Iterator[Intervention]:
-    for one in list_interventions(invocation.store(any_user=True)):
-        if isinstance(one, Problem):
-            invocation.reporter.warn(f"{one.where}: {one.message}")
-        elif one.user_id in (None, user) and (resolved or one.is_open):
-            yield one
+    for entry in list_interventions(invocation.store(any_user=True)):
+        if isinstance(entry, Problem):
+            invocation.reporter.warn(f"{entry.where}: {entry.message}")
+        elif entry.user_id in (None, user) and (resolved or entry.is_open):
+            yield entry
 
 
-def _lines(found: Intervention) -> Iterator[str]:
+def _lines(intervention: Intervention) -> Iterator[str]:
     """A line each for what is there; a text of several lines is indented below its name."""
-    for key, value in found.to_json().items():
+    for key, value in intervention.to_json().items():
         if value is None or value == {}:
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

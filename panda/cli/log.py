@@ -123,10 +123,8 @@ def _wanted(
 
 def _row(line: Execution) -> tuple[object, ...]:
     tokens = line.tokens or TokenCounts()
-    turn, result = (
-        (line.turn_id or "").removeprefix("turn_").lstrip("0"),
-        "done" if line.success else "failed",
-    )
+    turn = (line.turn_id or "").removeprefix("turn_").lstrip("0")
+    result = "done" if line.success else "failed"
     return (
         *(line.timestamp, line.session_id or None, turn, line.recipe or None, line.model_layer or None),
         *(
@@ -168,9 +166,11 @@ def stats(
     first = read_instant(since or None, "--since")
     if by == "outcome":
         return _count_outcomes(invocation, first)
-    layout, group = invocation.store(any_user=True), by if by in BY else "recipe"
+    layout = invocation.store(any_user=True)
+    group = by if by in BY else "recipe"
     start = time_text(first) or ""
-    executions, where = Executions(layout), {"user_id = ?": invocation.settings.user, "timestamp >= ?": start}
+    executions = Executions(layout)
+    where = {"user_id = ?": invocation.settings.user, "timestamp >= ?": start}
     left = executions.read(invocation.settings.user, torn=True)
     for damaged in executions.damaged:
         invocation.reporter.warn(f"{damaged.where}: {damaged.message}")
@@ -192,10 +192,10 @@ def stats(
             f"context quality {quality} on average of {count_noun(context.turns, 'turn')}"
         )
         return Result(data, Table(_CONTEXT, _context_rows(context)))
-    columns, shown = (
+    columns, sums_by_name = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
-    rows = [(name, *one.values()) for name, one in shown.items()]
+    rows = [(name, *sums.values()) for name, sums in sums_by_name.items()]
     return Result(data, Table(columns, rows, _STATS_EXTRA))
 
 
@@ -223,7 +223,8 @@ def _count_outcomes(invocation: Invocation, first: datetime | None) -> Result:
 
 
 def _context_rows(context: ContextStats) -> list[tuple[object, ...]]:
-    turns, missing = context.turns, context.constraints_missing
+    turns = context.turns
+    missing = context.constraints_missing
     counts = [(kind, used["turns"], used["nodes"]) for kind, used in context.coverage.items()]
     counts += [("constraints", turns - missing, context.constraints), ("no constraint", missing, 0)]
     return [(name, some, round(some / turns, 4) if turns else None, nodes) for name, some, nodes in counts]

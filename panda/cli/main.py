@@ -95,7 +95,9 @@ COMMANDS = (
     CommandEntry(
         "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, with contradictions."
     ),
-    CommandEntry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
+    CommandEntry(
+        "compress", "panda.cli.compress:compress_document", "Bring a document down to a number of tokens."
+    ),
     CommandEntry("eval", "panda.cli.eval:eval_recipes", "Measure replies on labelled cases."),
     CommandEntry("memory list", "panda.cli.memory:list_all", "List what is remembered."),
     CommandEntry("memory get", "panda.cli.memory:get", "Print the value that is remembered under a key."),
@@ -105,7 +107,7 @@ COMMANDS = (
     CommandEntry("memory conflicts", "panda.cli.memory:conflicts", "List contradictions."),
     CommandEntry("memory resolve", "panda.cli.memory:resolve_conflict", "Settle a contradiction."),
     CommandEntry("memory lint", "panda.cli.memory:lint", "Check the memory for what needs a look."),
-    CommandEntry("memory reflect", "panda.cli.memory:reflect", "Propose facts from the last turns."),
+    CommandEntry("memory reflect", "panda.cli.memory:reflect_on_turns", "Propose facts from the last turns."),
     CommandEntry("memory merge", "panda.cli.memory:merge", "Add another machine's facts."),
     CommandEntry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     CommandEntry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
@@ -117,7 +119,7 @@ COMMANDS = (
     CommandEntry("recipe compare", "panda.cli.recipe:compare", "Run saved turns with two versions."),
     CommandEntry("recipe failures", "panda.cli.recipe:failures", "Show where a recipe failed."),
     CommandEntry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
-    CommandEntry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
+    CommandEntry("index search", "panda.cli.index:search_nodes", "Show what the index finds for a query."),
     CommandEntry("index status", "panda.cli.index:status", "Say whether the index is fresh."),
     CommandEntry("tool list", "panda.cli.tool:list_tools", "List the tools that plans can use."),
     CommandEntry("tool run", "panda.cli.tool:run", "Run one tool by hand."),

@@ -44,37 +44,46 @@ def _clip(value: Value) -> str:
     return clipped(render_value(file_value(value)), _VALUE_CHARS)
 
 
-def _list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
-    confidence, rival, note = one.confidence(now), one.alternative, None
-    if one.expired:
+def _list_row(remembered: Remembered, now: datetime) -> tuple[object, ...]:
+    confidence = remembered.confidence(now)
+    rival = remembered.alternative
+    note = None
+    if remembered.expired:
         note = "expired"
     elif rival is not None:
         note = f"contradicted: {_clip(rival.value)} ({rival.confidence:.2f}, {rival.source})"
-    elif not one.fact.id:
+    elif not remembered.fact.id:
         note = "typed by hand, not taken in yet"
-    shown = (clipped(one.text, _VALUE_CHARS), f"{confidence:.2f}", level(confidence), time_text(one.at))
-    return one.key, *shown, one.fact.source, one.kind, one.subject.scope, note
+    cells = (
+        clipped(remembered.text, _VALUE_CHARS),
+        f"{confidence:.2f}",
+        level(confidence),
+        time_text(remembered.at),
+    )
+    return remembered.key, *cells, remembered.fact.source, remembered.kind, remembered.subject.scope, note
 
 
-def _remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
-    confidence, fact, rival = one.confidence(now), one.fact, one.alternative
+def _remembered_data(remembered: Remembered, now: datetime) -> dict[str, object]:
+    confidence = remembered.confidence(now)
+    fact = remembered.fact
+    rival = remembered.alternative
     return {
-        "key": one.key,
-        "kind": one.kind,
-        **one.subject._asdict(),
+        "key": remembered.key,
+        "kind": remembered.kind,
+        **remembered.subject._asdict(),
         "value": file_value(fact.value),
         "type": fact.value.type,
         "confidence": round(confidence, 4),
         "level": level(confidence),
-        "start_confidence": one.start,
+        "start_confidence": remembered.start,
         "content_type": fact.content_type,
-        "updated_at": time_text(one.at),
+        "updated_at": time_text(remembered.at),
         "source": fact.source,
         "source_turn": fact.source_turn,
         "valid_until": time_text(fact.valid_until),
         "hlc": fact.hlc,
         "id": fact.id or None,
-        "expired": one.expired,
+        "expired": remembered.expired,
         "contradicted": rival is not None,
         "alt_value": file_value(rival.value) if rival else None,
         "alt_confidence": rival.confidence if rival else None,
@@ -83,7 +92,7 @@ def _remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
 
 def _lines(assertions: Iterable[Assertion], user: str) -> list[dict[str, object]]:
     """Assertions as plain JSON values: each its line in the log, and its key."""
-    return [{"key": one.subject.key(user), **one.to_json()} for one in assertions]
+    return [{"key": assertion.subject.key(user), **assertion.to_json()} for assertion in assertions]
 
 
 @contextmanager
@@ -102,7 +111,9 @@ def _read_memory(invocation: Invocation) -> Projection:
     if store.home.is_dir() and not store.read_only_mark.exists():
         memory = Memory(store)
         with suppress(StoreError, LockHeldError):  # then they are shown without
-            edits = {one.subject.key(store.user): one.confidence > 0 for one in memory.take_in()}
+            edits = {
+                assertion.subject.key(store.user): assertion.confidence > 0 for assertion in memory.take_in()
+            }
             for key, typed in edits.items():
                 invocation.reporter.step(f"taken in: {key}, {'typed' if typed else 'deleted'} by hand")
     state = Projection(store)
@@ -126,17 +137,19 @@ def list_all(
     if kind not in (None, "preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where="--kind", fix="preference or fact")
     about = find_subject("any", Given(scope=scope, entity=entity), settings.user, "--scope").entity
-    found = [
-        one
-        for one in load_remembered(_read_memory(invocation), now)
-        if kind in (None, one.kind)
-        and scope in (None, one.subject.scope)
-        and (entity is None or one.subject.entity == about)
+    memories = [
+        remembered
+        for remembered in load_remembered(_read_memory(invocation), now)
+        if kind in (None, remembered.kind)
+        and scope in (None, remembered.subject.scope)
+        and (entity is None or remembered.subject.entity == about)
     ]
-    if not found:
+    if not memories:
         invocation.reporter.step(f"nothing is remembered of user {settings.user} in {settings.root}")
-    data = {"user": settings.user, "memory": [_remembered_data(one, now) for one in found]}
-    return Result(data, Table(_LIST_COLUMNS, [_list_row(one, now) for one in found], _LIST_EXTRA))
+    data = {"user": settings.user, "memory": [_remembered_data(remembered, now) for remembered in memories]}
+    return Result(
+        data, Table(_LIST_COLUMNS, [_list_row(remembered, now) for remembered in memories], _LIST_EXTRA)
+    )
 
 
 def get(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _Entity = None) -> Result:
@@ -149,10 +162,12 @@ def get(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _Entity
     now = settings.clock()
     subject = find_subject(key, Given(scope=scope, entity=entity), settings.user)
     state = _read_memory(invocation)
-    for one in load_remembered(state, now):
-        if one.subject == subject and not one.expired:
-            value = one.fact.value.v
-            return Result(_remembered_data(one, now), value if isinstance(value, str) else one.text)
+    for remembered in load_remembered(state, now):
+        if remembered.subject == subject and not remembered.expired:
+            value = remembered.fact.value.v
+            return Result(
+                _remembered_data(remembered, now), value if isinstance(value, str) else remembered.text
+            )
     raise NotFoundError(
         f"nothing is remembered under {key} in scope {subject.scope}",
         where=key,
@@ -198,16 +213,17 @@ def set_value(
     With - each line of standard input is an object with key and value, and kind, scope, entity, type and
     valid_until if need be.
     """
-    user, given = invocation.settings.user, Given(kind, scope, entity, type_, valid_until)
+    user = invocation.settings.user
+    options = Given(kind, scope, entity, type_, valid_until)
     if key == "-":
         if value:
             raise UsageError(
                 "- reads lines, and takes no value", where="VALUE", fix="give the lines on stdin"
             )
-        statements = read_statements(read_argument("-", invocation.stdin), given, user)
+        statements = read_statements(read_argument("-", invocation.stdin), options, user)
     else:
         words = [read_argument(word, invocation.stdin) for word in value or ()]
-        statements = [make_statement(key, read_value(words, type_), given, user)]
+        statements = [make_statement(key, read_value(words, type_), options, user)]
     appended = _assert_all(invocation, statements)
     invocation.reporter.step(f"remembered: {len(statements)}")
     return Result({"user": user, "appended": _lines(appended, user)})
@@ -249,8 +265,8 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
     """
     user = invocation.settings.user
     subject = find_subject(key, Given(scope=scope, entity=entity), user)
-    found = _read_memory(invocation).log.of(subject)
-    if not found:
+    assertions = _read_memory(invocation).log.of(subject)
+    if not assertions:
         raise NotFoundError(
             f"nothing was ever said under {key} in scope {subject.scope}",
             where=key,
@@ -258,13 +274,13 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
         )
     rows = [
         (
-            *(time_text(one.asserted_at), _clip(one.value)),
-            f"{one.confidence:.2f}" if one.confidence else "retracted",
-            *(one.source, time_text(one.valid_until), one.hlc, one.id),
+            *(time_text(assertion.asserted_at), _clip(assertion.value)),
+            f"{assertion.confidence:.2f}" if assertion.confidence else "retracted",
+            *(assertion.source, time_text(assertion.valid_until), assertion.hlc, assertion.id),
         )
-        for one in found
+        for assertion in assertions
     ]
-    data = {"user": user, "key": key, "history": _lines(found, user)}
+    data = {"user": user, "key": key, "history": _lines(assertions, user)}
     return Result(data, Table(_HISTORY_COLUMNS, rows, ("clock", "id", "until")))
 
 
@@ -310,16 +326,26 @@ def conflicts(invocation: Invocation) -> Result:
     Example: panda memory conflicts --user demo
     """
     settings = invocation.settings
-    found = find_contradictions(_read_memory(invocation).log, settings.clock())
-    if not found:
+    contradictions = find_contradictions(_read_memory(invocation).log, settings.clock())
+    if not contradictions:
         invocation.reporter.step("no contradictions")
-    data, rows = [], []
-    for one in found:
-        winner, rival = one.winner, one.rival
-        about = {"conflict_id": one.conflict_id, "key": one.subject.key(settings.user), "scope": winner.scope}
-        data.append({**about, "fact_a": one.winner.to_json(), "fact_b": one.rival.to_json()})
+    data = []
+    rows = []
+    for contradiction in contradictions:
+        winner = contradiction.winner
+        rival = contradiction.rival
+        about = {
+            "conflict_id": contradiction.conflict_id,
+            "key": contradiction.subject.key(settings.user),
+            "scope": winner.scope,
+        }
+        data.append(
+            {**about, "fact_a": contradiction.winner.to_json(), "fact_b": contradiction.rival.to_json()}
+        )
         values = [text for fact in (winner, rival) for text in (_clip(fact.value), f"{fact.confidence:.2f}")]
-        rows.append((one.conflict_id, winner.scope, about["key"], *values, f"{winner.id} {rival.id}"))
+        rows.append(
+            (contradiction.conflict_id, winner.scope, about["key"], *values, f"{winner.id} {rival.id}")
+        )
     return Result(
         {"user": settings.user, "conflicts": data},
         Table(_CONFLICT_COLUMNS, rows, ("facts", "scope", "its confidence", "confidence")),
@@ -362,9 +388,9 @@ def resolve_conflict(
     return Result(data)
 
 
-def _value(words: Sequence[str], type_: str | None, one: Contradiction) -> Value:
+def _value(words: Sequence[str], type_: str | None, contradiction: Contradiction) -> Value:
     """The value that is right; of the winner's type unless a type is given, or it cannot be."""
-    return read_value(words, type_ or (one.winner.value.type if len(words) == 1 else None))
+    return read_value(words, type_ or (contradiction.winner.value.type if len(words) == 1 else None))
 
 
 def lint(
@@ -380,17 +406,19 @@ def lint(
     settings = invocation.settings
     state = _read_memory(invocation)
     findings = lint_memory(state.log, settings.user, settings.clock(), within_days=within)
-    data = {"user": settings.user, "findings": [vars(one) for one in findings]}
+    data = {"user": settings.user, "findings": [vars(finding) for finding in findings]}
     if not findings:
         invocation.reporter.step(f"nothing in the memory of {settings.user} needs a look")
         return Result(data)
-    rows = [(one.rule, one.scope, one.key, one.message) for one in findings]
-    counts = ", ".join(f"{count} {rule}" for rule, count in Counter(one.rule for one in findings).items())
+    rows = [(finding.rule, finding.scope, finding.key, finding.message) for finding in findings]
+    counts = ", ".join(
+        f"{count} {rule}" for rule, count in Counter(finding.rule for finding in findings).items()
+    )
     error = CheckError(f"findings in the memory of {settings.user}: {counts}")
     return Result(data, Table(_LINT_COLUMNS, rows), error=error)
 
 
-def reflect(
+def reflect_on_turns(
     invocation: Invocation,
     dry_run: Annotated[bool, flag("Only show it; write nothing.", "--dry-run")] = False,
 ) -> Result:
@@ -402,13 +430,13 @@ def reflect(
 
     Example: panda memory reflect --dry-run --user demo
     """
-    from panda.actions.reflection import reflect as reflect_on
+    from panda.actions.reflection import reflect
 
     reporter = invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
     app = invocation.open_app(store)
     with _memory_of(invocation, store) as memory:
-        done = reflect_on(app, memory, dry_run=dry_run)
+        done = reflect(app, memory, dry_run=dry_run)
     reporter.step(f"read {count_noun(len(done.turns), 'turn')}; kept {len(done.appended)}")
     data = {
         "user": store.user,
@@ -419,9 +447,15 @@ def reflect(
     }
     rows = [
         (
-            *(one.status, one.relation, one.value, one.source_turn, len(one.batches)),
-            time_text(one.expires_at) if one.status == "proposed" else None,
+            *(
+                proposal.status,
+                proposal.relation,
+                proposal.value,
+                proposal.source_turn,
+                len(proposal.batches),
+            ),
+            time_text(proposal.expires_at) if proposal.status == "proposed" else None,
         )
-        for one in done.proposals
+        for proposal in done.proposals
     ]
     return Result(data, Table(_PROPOSAL_COLUMNS, rows))

@@ -152,7 +152,8 @@ def _trial_cells(trial: Trial | None) -> tuple[object, ...]:
     if trial is None:
         return (None,) * len(_TRIED)
     speed = trial.tokens_per_second
-    marks = [None if mark is None else "yes" if mark else "no" for mark in (trial.thinks, trial.logprobs)]
+    words = {True: "yes", False: "no", None: None}
+    marks = [words[mark] for mark in (trial.thinks, trial.logprobs)]
     return (round(trial.seconds, 1), None if speed is None else round(speed, 1), trial.structured, *marks)
 
 

@@ -22,7 +22,10 @@ class Pace:
             total: How many things there are.
             clock: Seconds from any start on; never goes back.
         """
-        self._label, self._total, self._tell, self._clock = label, total, tell, clock
+        self._label = label
+        self._total = total
+        self._tell = tell
+        self._clock = clock
         self._done = 0
         self._began = clock()
         self._due = self._began + _FIRST_SECONDS
@@ -43,7 +46,7 @@ class Pace:
 
 def pace_text(done: int, total: int, seconds: float) -> str:
     """
-    How far work is after so many seconds, at least one thing being done.
+    Return how far work is after so many seconds, at least one thing being done.
 
     >>> pace_text(30, 120, 15.0), pace_text(120, 120, 61.0)
     ('30 of 120, 2.0/s, 0:00:45 left', '120 of 120, 2.0/s, 0:01:01 in all')

@@ -39,11 +39,12 @@ def list_recipes(invocation: Invocation) -> Result:
 
     Example: panda recipe list
     """
-    book, models = invocation.book(), _models(invocation)
+    book = invocation.book()
+    models = _models(invocation)
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
     serves = [(key, str(name)) for entry in book.registry() for name, key in entry.recipes.items()]
-    found = [(r, entries.get(r.key), book.served_by(r, models) if models else None) for r in recipes]
+    served_recipes = [(r, entries.get(r.key), book.served_by(r, models) if models else None) for r in recipes]
     rows = [
         (
             *(
@@ -55,7 +56,7 @@ def list_recipes(invocation: Invocation) -> Result:
             *((entry.risk, entry.purpose) if entry else (None, r.description)),
             server,
         )
-        for r, entry, server in found
+        for r, entry, server in served_recipes
     ]
     data = [
         {
@@ -72,7 +73,7 @@ def list_recipes(invocation: Invocation) -> Result:
             "purpose": entry.purpose if entry else None,
             "risk": entry.risk if entry else None,
         }
-        for r, entry, server in found
+        for r, entry, server in served_recipes
     ]
     return Result({"recipes": data}, Table(_COLUMNS, rows, _EXTRA))
 
@@ -95,9 +96,11 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     recipe = _read(invocation, book, name)
     if recipe is not None:
         _tell_unsent(invocation, book, recipe)
-    values, text = None, read_own_text(path)
+    values = None
+    text = read_own_text(path)
     if recipe is not None:
-        contract, models = book.contract_of(name), _models(invocation)
+        contract = book.contract_of(name)
+        models = _models(invocation)
         server = book.served_by(recipe, models) if models else None
         values = {**asdict(recipe), "path": str(path), "contract": contract.to_json(), "served_by": server}
         text = f"{text.rstrip()}\n{_contract_comment(contract, recipe.model_layer, server)}"
@@ -157,8 +160,8 @@ def render(
     elif _is_offline(invocation, recipe):
         step = f"{recipe.model_layer} is offline: no model is asked with these messages"
         invocation.reporter.step(step)
-    shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
-    document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False, raw=raw)
+    texts = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
+    document = Document("\n".join(texts).encode("utf-8", errors="replace"), markdown=False, raw=raw)
     named = {"model": model.name if model else None, "structured": dialect}
     return Result({**_preview_data(recipe, preview, files.number if files else None), **named}, document)
 
@@ -195,7 +198,10 @@ def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> No
 
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
-    """How a server is asked for JSON, of several the first of which it is known; None for other models."""
+    """
+    Return how a model's server is asked for JSON, the first that is on record if there are several; None for
+    other models.
+    """
     if model is None or not model.servers or not is_trusted(invocation.settings, "cache_dir"):
         return None
     from panda.models.openai import known_dialects  # httpx takes half a second to import
@@ -205,7 +211,7 @@ def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
 
 
 def _asked_how(model: ModelSpec, dialect: str | None) -> str:
-    """How the model of a recipe is asked."""
+    """Return a sentence on how the model of a recipe is asked."""
     if not model.servers:
         return f"{model.name} writes under the grammar of the schema"
     return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"
@@ -243,14 +249,17 @@ def history(invocation: Invocation, name: _Name) -> Result:
     from panda.index.executions import Executions
     from panda.store.log import recipe_executions
 
-    now, store = version_in_force(invocation.book(), name), _versions(invocation)
-    kept = store.versions(name)
-    if now.version not in {version.version for version in kept}:
-        kept.append(now)
-    lines, executions = list(recipe_executions(invocation.store(), name)), Executions(invocation.store())
+    now = version_in_force(invocation.book(), name)
+    store = _versions(invocation)
+    saved_versions = store.versions(name)
+    if now.version not in {version.version for version in saved_versions}:
+        saved_versions.append(now)
+    lines = list(recipe_executions(invocation.store(), name))
+    executions = Executions(invocation.store())
     executions.read(invocation.settings.user)
-    versions, rows = [], list[tuple[object, ...]]()
-    for version in kept:
+    versions = []
+    rows = list[tuple[object, ...]]()
+    for version in saved_versions:
         ran = [line for line in lines if line.version == version.version]
         failed = [line for line in ran if line.has_failed]
         row: dict[str, object] = {"version": version.version, "first_seen": version.first_seen}
@@ -259,8 +268,8 @@ def history(invocation: Invocation, name: _Name) -> Result:
         metrics = {by: asdict(stats) for by, stats in sums.items()}
         versions.append({**row, "last_run": ran[-1].timestamp if ran else None, "metrics": metrics})
         about = (version.version[:SHORT], version.first_seen, version.version == now.version)
-        for by, shown in (metrics or {"": dict.fromkeys(_METRICS)}).items():
-            rows.append((*about, by or None, *(shown[column] for column in _METRICS)))
+        for by, figures in (metrics or {"": dict.fromkeys(_METRICS)}).items():
+            rows.append((*about, by or None, *(figures[column] for column in _METRICS)))
     executions.close()
     models: list[dict[str, object]] = []  # a new entry whenever layer, model or its file changed
     for line in lines:
@@ -289,7 +298,8 @@ def eject(
 
     Example: panda recipe eject pipeline/phase1_reflection
     """
-    settings, book = invocation.settings, invocation.book()
+    settings = invocation.settings
+    book = invocation.book()
     wanted = _wanted_version(invocation, book, name, version)
     shared = _sharing(book, wanted)
     folders = {"recipes": settings.project_dir / "recipes", "prompts": settings.project_dir / "prompts"}
@@ -344,17 +354,18 @@ def compare(
     from panda.runs.replay import begin_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
-    runs, store = [], invocation.store_for_writing()
+    runs = []
+    store = invocation.store_for_writing()
     places = select_turns(on, TurnFilter(), layout=invocation.store, user=invocation.settings.user)
     for word in (before, after):
         with _in_force(invocation, word) as settings:
             run = begin_run(settings, invocation.environ, places, store, mode="rerun", selection=on)
             run_turns(settings, invocation.environ, run, workers=workers)
             runs.append(run.id)
-    one, two = load_sides(store, *runs)
-    found = compare_runs(one, two)
-    regressions = find_regressions(found, Thresholds(missing=allow_missing))
-    return result_of(found, regressions, f"{before} → {after}", runs)
+    first_side, second_side = load_sides(store, *runs)
+    run_diff = compare_runs(first_side, second_side)
+    regressions = find_regressions(run_diff, Thresholds(missing=allow_missing))
+    return result_of(run_diff, regressions, f"{before} → {after}", runs)
 
 
 def failures(invocation: Invocation, name: _Name) -> Result:
@@ -366,15 +377,16 @@ def failures(invocation: Invocation, name: _Name) -> Result:
     from panda.store.log import find_failures
 
     invocation.book().load_recipe(name)
-    found = find_failures(invocation.store(), name)
-    if not found:
+    logged_failures = find_failures(invocation.store(), name)
+    if not logged_failures:
         invocation.reporter.step(f"no failures of {name} in the log")
     rows = [
         ((failure["version"] or "")[:SHORT], *(failure[key] for key in ("time", "turn", "kind", "message")))
-        for failure in found
+        for failure in logged_failures
     ]
     return Result(
-        {"recipe": name, "failures": found}, Table(("version", "time", "turn", "kind", "message"), rows)
+        {"recipe": name, "failures": logged_failures},
+        Table(("version", "time", "turn", "kind", "message"), rows),
     )
 
 
@@ -406,7 +418,8 @@ def _in_force(invocation: Invocation, word: str) -> Iterator[Settings]:
     for other in _sharing(invocation.book(), version):
         invocation.reporter.warn(f"{other} uses a prompt that {word} changes too")
     with work_directory("version") as directory:
-        recipes, prompts = directory / "recipes", directory / "prompts"
+        recipes = directory / "recipes"
+        prompts = directory / "prompts"
         write_version(version, recipes=recipes, prompts=prompts)
         yield replace(
             settings,

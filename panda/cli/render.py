@@ -95,24 +95,24 @@ def table_text(
     """
     width = _terminal(stream, color=color).width
     texts = [[visible(cell_text(cell)) for cell in row] for row in rows]
-    shown = [_Column(head, at, rows, texts) for at, head in enumerate(columns)]
+    shown_columns = [_Column(head, at, rows, texts) for at, head in enumerate(columns)]
     if keeps_words:
-        for column in shown:
+        for column in shown_columns:
             column.longest_whole = column.longest_word
-    empty = [column.head for column in shown if column.is_empty]
+    empty = [column.head for column in shown_columns if column.is_empty]
     left_out: list[str] = []
     for name in (*empty, *extra):
-        if _total(column.readable for column in shown) <= width:
+        if _total(column.readable for column in shown_columns) <= width:
             break
-        shown = [column for column in shown if column.head != name]
+        shown_columns = [column for column in shown_columns if column.head != name]
         if name not in empty:
             left_out.append(name)
-    widths = _fit_widths(shown, width)
-    lines = _row_lines([column.head for column in shown], shown, widths)
+    widths = _fit_widths(shown_columns, width)
+    lines = _row_lines([column.head for column in shown_columns], shown_columns, widths)
     head = Text("\n".join(lines), style="bold", no_wrap=True, overflow="ignore")
     text = _rendered(head, stream=stream, color=color, width=max(width, _total(widths)))
     for row in texts:
-        for line in _row_lines([row[column.at] for column in shown], shown, widths):
+        for line in _row_lines([row[column.at] for column in shown_columns], shown_columns, widths):
             text += f"{line}\n"
     if left_out:
         note = f"Left out on a terminal of {width} columns: {', '.join(left_out)}. --json has all."
@@ -161,7 +161,9 @@ class _Column:
 
 
 def _is_number(word: str) -> bool:
-    """Whether a word is a number, price, time or date, which says something else where a part is missing."""
+    """
+    Return whether a word is a number, price, time or date, which says something else where a part is missing.
+    """
     letters = sum(char.isalpha() for char in word)
     return letters <= _NUMBER_LETTERS and any(char.isdigit() for char in word)
 

@@ -92,7 +92,8 @@ def replay(
         raise UsageError("replay runs turns again, and judges none", where="--mode", fix=fix)
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
-    settings, environ = invocation.settings, invocation.environ
+    settings = invocation.settings
+    environ = invocation.environ
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
     store = invocation.store_for_writing()
     if resume is not None:
@@ -112,9 +113,9 @@ def replay(
     return _result(run, run_turns(settings, environ, run, workers=workers))
 
 
-def _check_word(word: str, known: Sequence[str], flag: str) -> None:
-    if word not in known:
-        choices = ", ".join(known)
+def _check_word(word: str, allowed: Sequence[str], flag: str) -> None:
+    if word not in allowed:
+        choices = ", ".join(allowed)
         raise UsageError(f"there is no {word!r} for {flag}", where=flag, fix=f"use one of: {choices}")
 
 
@@ -142,7 +143,8 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     }
     table = Table(("turn", "result", "outcome", "findings", "different", "misses"), rows)
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
-    other, parts = len(failed) - unjudged, []
+    other = len(failed) - unjudged
+    parts = []
     turn_count = count_noun(len(lines), "turn")
     if other == 1:
         parts.append(f"1 of {turn_count} does not come out as it was saved")
@@ -195,41 +197,45 @@ def diff(
     """
     from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
 
-    one, two = load_sides(invocation.store(), before, after)
-    found = compare_runs(one, two)
+    first_side, second_side = load_sides(invocation.store(), before, after)
+    run_diff = compare_runs(first_side, second_side)
     allowed = Thresholds(max_flips, max_answers, max_tokens, max_seconds, missing=allow_missing)
-    regressions = find_regressions(found, allowed)
+    regressions = find_regressions(run_diff, allowed)
     if junit is not None:
         from panda.runs.reports import write_diff_junit
 
-        write_diff_junit(junit, found, one, two, allowed)
+        write_diff_junit(junit, run_diff, first_side, second_side, allowed)
     if html is not None:
         from panda.runs.reports import write_diff_page
 
-        write_diff_page(html, found, one, two, regressions)
+        write_diff_page(html, run_diff, first_side, second_side, regressions)
     invocation.reporter.step(
-        f"turns compared: {found.turns}, decisions flipped: {len(found.flips)}, "
-        f"answers changed: {len(found.answers)}, not compared: {len(found.not_judged)}"
+        f"turns compared: {run_diff.turns}, decisions flipped: {len(run_diff.flips)}, "
+        f"answers changed: {len(run_diff.answers)}, not compared: {len(run_diff.not_judged)}"
     )
-    return result_of(found, regressions, f"{one.name} → {two.name}", [one.name, two.name])
+    return result_of(
+        run_diff, regressions, f"{first_side.name} → {second_side.name}", [first_side.name, second_side.name]
+    )
 
 
-def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[str]) -> Result:
-    """What a comparison ends with; the regressions are what is more than was allowed, a sentence each."""
+def result_of(run_diff: "RunDiff", regressions: list[str], where: str, runs: list[str]) -> Result:
+    """
+    Return the result of a comparison; the regressions are what is more than was allowed, a sentence each.
+    """
     rows: list[tuple[object, ...]] = [
         (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after))
-        for flip in found.flips
+        for flip in run_diff.flips
         if flip.first  # the others of a turn follow from it; --json and --html have all
     ]
     rows += [
         (change.turn, change.recipe, "answer", _short(change.before), _short(change.after))
-        for change in found.answers
+        for change in run_diff.answers
     ]
     rows += [
-        (one.turn, "", Verdict.NOT_JUDGED, "", _short(f"{one.side}: {one.reason}"))
-        for one in found.not_judged
+        (unjudged.turn, "", Verdict.NOT_JUDGED, "", _short(f"{unjudged.side}: {unjudged.reason}"))
+        for unjudged in run_diff.not_judged
     ]
-    data = {"runs": runs, "verdict": found.verdict, **encode(found), "regressions": regressions}
+    data = {"runs": runs, "verdict": run_diff.verdict, **encode(run_diff), "regressions": regressions}
     table = Table(("turn", "recipe", "what", "before", "after"), rows)
     error = CheckError("; ".join(regressions), where=where, fix="see the rows above, or --html FILE")
     return Result(data, table, error=error if regressions else None)

@@ -41,15 +41,17 @@ def list_all(
 
     Example: panda session list --limit 5 --user demo
     """
-    store, user = invocation.store(), invocation.settings.user
-    known, numbers = set(session_ids(store)), saved_turns(store)
-    names = sorted(known | numbers.keys(), key=lambda name: (numbers.get(name, [0])[-1], name))
+    store = invocation.store()
+    user = invocation.settings.user
+    ids = set(session_ids(store))
+    numbers = saved_turns(store)
+    names = sorted(ids | numbers.keys(), key=lambda name: (numbers.get(name, [0])[-1], name))
     if more := limit and len(names) > limit:
         invocation.reporter.step(f"the newest {limit} of {len(names)}: --limit 0 shows all")
         names = names[-limit:]
     rows = [_row(invocation, store, name, numbers.get(name, [])) for name in names]
-    found = [row for row in rows if row is not None]
-    if not found:
+    sessions = [row for row in rows if row is not None]
+    if not sessions:
         invocation.reporter.step(f"user {store.user} has no sessions in {store.root}")
     cells = [
         (
@@ -60,9 +62,9 @@ def list_all(
             "closed" if row["closed_at"] else "open",
             clipped(str(row["about"]), _ABOUT_CHARS),
         )
-        for row in found
+        for row in sessions
     ]
-    return Result({"user": user, "sessions": found, "more": bool(more)}, Table(_COLUMNS, cells))
+    return Result({"user": user, "sessions": sessions, "more": bool(more)}, Table(_COLUMNS, cells))
 
 
 def show(
@@ -80,11 +82,11 @@ def show(
     if session is None:
         session = newest_session(invocation.store(), where="SESSION")
         invocation.reporter.step(f"session {session}")
-    found = _open(store, session)
-    data: dict[str, Any] = encode(found)
-    data["closed_at"] = closed_at(store.of(found.user_id), session)
-    user = store.of(found.user_id).home
-    rows = field_rows(found.carry, lambda name: (user / name).exists())
+    session_state = _open(store, session)
+    data: dict[str, Any] = encode(session_state)
+    data["closed_at"] = closed_at(store.of(session_state.user_id), session)
+    user = store.of(session_state.user_id).home
+    rows = field_rows(session_state.carry, lambda name: (user / name).exists())
     data["shown"] = [dict(zip(("field", "value", "from"), row, strict=True)) for row in rows]
     data["fields"] = {
         name: {"what": field.what, "read_by": list(field.read_by), "limit": field.limit}
@@ -104,7 +106,7 @@ def close(
     Example: panda session close kitchen --user demo
     """
     store = invocation.store_for_writing()
-    found = _open(store, session)
+    session_state = _open(store, session)
     at = render_time(invocation.settings.clock())
     with held_lock(
         store.session_lock(session),
@@ -114,7 +116,7 @@ def close(
         if reopen:
             reopen_session(store, session)
         else:
-            close_session(store, session, at, found.head_turn)
+            close_session(store, session, at, session_state.head_turn)
     invocation.reporter.step(f"session {session} is {'open' if reopen else 'closed'}")
     return Result({"session_id": session, "closed_at": None if reopen else at})
 
@@ -139,27 +141,30 @@ def verify(
         for name in names:
             problems += verify_session(store, name)
             advance()
-    data = {"sessions": names, "problems": [{**one.finding(), "where": one.where} for one in problems]}
+    data = {
+        "sessions": names,
+        "problems": [{**problem.finding(), "where": problem.where} for problem in problems],
+    }
     if not problems:
         invocation.reporter.step(f"sessions: {len(names)}, nothing differs")
         return Result(data)
     error = CheckError(
-        f"differences: {len(problems)}", fix=next((one.fix for one in problems if one.fix), None)
+        f"differences: {len(problems)}", fix=next((problem.fix for problem in problems if problem.fix), None)
     )
-    return Result(data, "".join(f"{one.where}: {one.message}\n" for one in problems), error=error)
+    return Result(data, "".join(f"{problem.where}: {problem.message}\n" for problem in problems), error=error)
 
 
 def _open(store: UserStore, session: str) -> Session:
     """The session (NotFoundError if it has no turns)."""
     check_id(session, what="session")
-    found = open_session(store, session)
-    if found is None:
+    session_state = open_session(store, session)
+    if session_state is None:
         raise NotFoundError(
             f"user {store.user} has no session {session}",
             where=str(store.session(session)),
             fix="`panda session list` shows the sessions",
         )
-    return found
+    return session_state
 
 
 def _row(
@@ -167,18 +172,18 @@ def _row(
 ) -> Mapping[str, object] | None:
     """A session at a glance, made of its turns where it has no file yet; a damaged one is a warning."""
     try:
-        found = load_session(store, name) or fold_turns(store, name, turns)
+        session_state = load_session(store, name) or fold_turns(store, name, turns)
     except Problem as exc:
         invocation.reporter.warn(f"session {name}: {exc.message}")
         return None
-    if found is None:
+    if session_state is None:
         return None
     return {
         "session_id": name,
-        "turns": len(found.turns) + found.turns_cut,
-        "head_turn": found.head_turn,
-        "created_at": found.created_at,
-        "last_active_at": found.last_active_at,
+        "turns": len(session_state.turns) + session_state.turns_cut,
+        "head_turn": session_state.head_turn,
+        "created_at": session_state.created_at,
+        "last_active_at": session_state.last_active_at,
         "closed_at": closed_at(store, name),
-        "about": found.carry.engagement_summary.text,
+        "about": session_state.carry.engagement_summary.text,
     }

@@ -14,7 +14,7 @@ from panda.errors import Location, UsageError
 from panda.settings import SETTABLE, Settings
 from panda.trust import Claim, claims_of, read_trust, record_trust, revoke_trust, untrusted_claims
 
-_UNSETTABLE = ("given", "project_text", "sudo_uid", "models_by_layer")
+_UNSETTABLE = ("entries", "project_text", "sudo_uid", "models_by_layer")
 
 
 def show(invocation: Invocation) -> Result:
@@ -33,7 +33,7 @@ def show(invocation: Invocation) -> Result:
 
 
 def _origin(settings: Settings, name: str) -> str:
-    """Where a setting came from; the three that nobody can set follow from where panda.toml is."""
+    """Return where a setting came from; the three that nobody can set follow from where panda.toml is."""
     if name in (*SETTABLE, "trust"):
         return settings.origin(name)
     if name == "state_dir":
@@ -123,6 +123,6 @@ def _data(claim: Claim, *, trusted: bool) -> dict[str, object]:
         "digest": claim.digest,
         "trusted": trusted,
         "reaches": [
-            {"key": one.key or None, "line": one.line, "effect": one.effect} for one in claim.reaches
+            {"key": reach.key or None, "line": reach.line, "effect": reach.effect} for reach in claim.reaches
         ],
     }

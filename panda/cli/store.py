@@ -188,12 +188,16 @@ def _places(path: Path, store: UserStore) -> list[Path]:
 
 
 def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
-    """What reaches out and is not trusted, below the paths; all if there are none."""
+    """
+    Return a problem for each thing below the paths that reaches out and is not trusted; for all if there are
+    no paths.
+    """
     for place in places:
         if place.absolute().is_relative_to(settings.root):
             continue
         guard_links(settings.on_store(place.absolute()))
-    found, fix = [] if settings.trust else untrusted_claims(settings), fix_of(settings)
+    claims = [] if settings.trust else untrusted_claims(settings)
+    fix = fix_of(settings)
     return [
         Problem(
             f"not trusted: {reach.effect}",
@@ -203,7 +207,7 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
             fix=fix,
             verdict=Verdict.NOT_JUDGED,
         )
-        for claim in found
+        for claim in claims
         for reach in claim.reaches
         if not places or any(Path(claim.path).is_relative_to(os.path.realpath(place)) for place in places)
     ]
@@ -222,13 +226,17 @@ def _store_problems(invocation: Invocation, places: Sequence[Path], *, strict: b
     turns = [place for place in places if strict and turn_number(place.name) is not None]
     memory = [*check_memory(layout.root, places, settings.clock()), *check_memory_of_turns(turns)]
     for check in (judged, memory):
-        told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
-        problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
+        reported = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
+        problems += [
+            problem
+            for problem in check
+            if problem.key == JUDGED or (problem.path, problem.line) not in reported
+        ]
     return problems + readable_by_others(layout, places)
 
 
 def _judged_again(places: Sequence[Path], problems: Sequence[Problem]) -> list[Problem]:
-    """What is wrong with the answers of turns that are named, if their files read."""
+    """Return what is wrong with the answers of the turns that are named, as far as their files read."""
     from panda.runs.verdict import judge_turn
 
     unsound = [Path(problem.path) for problem in problems if problem.path]
@@ -245,20 +253,22 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path], *, strict: bool)
     places = [path.resolve() for path in paths]
     in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
     pairs = ((place, other.resolve()) for place in places for other in in_force)
-    if places and not any(one.is_relative_to(other) or other.is_relative_to(one) for one, other in pairs):
+    if places and not any(
+        place.is_relative_to(other) or other.is_relative_to(place) for place, other in pairs
+    ):
         return []
     from panda.recipes.checks import check_recipes  # loads the grammar compiler: only if it is wanted
     from panda.tools.table import TOOLS
 
     models_file = settings.models_file if is_trusted(settings, "models_file") else None
-    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
-    for problem in found:
+    problems = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
+    for problem in problems:
         if strict and isinstance(problem, ObsoleteKeyError):
             problem.verdict = Verdict.UNSOUND
     return [
-        one
-        for one in found
-        if not places or any(Path(one.path).resolve().is_relative_to(place) for place in places)
+        problem
+        for problem in problems
+        if not places or any(Path(problem.path).resolve().is_relative_to(place) for place in places)
     ]
 
 

@@ -52,9 +52,9 @@ def synthesize_scope(
 
     Example: panda synthesize --scope local --min-confidence 0.5 --user demo
     """
-    given = {"scope": scope, "entity": entity, "relation": relation, "min_confidence": min_confidence}
-    given |= {"include_expired": include_expired, "as_of": as_of}
-    request = parse_request(given, where="--")
+    fields = {"scope": scope, "entity": entity, "relation": relation, "min_confidence": min_confidence}
+    fields |= {"include_expired": include_expired, "as_of": as_of}
+    request = parse_request(fields, where="--")
     stored = open_source(invocation, facts).load()
     envelope = synthesize(*stored, request, now=invocation.settings.clock())
     invocation.reporter.step(_counts(envelope))

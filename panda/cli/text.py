@@ -12,7 +12,7 @@ from panda.errors import Problem, UsageError
 
 def allows_color(environ: Mapping[str, str]) -> bool:
     """
-    Whether a terminal may be sent colours and bold type.
+    Return whether a terminal may be sent colours and bold type.
 
     >>> allows_color({}), allows_color({"NO_COLOR": "1"}), allows_color({"TERM": "dumb"})
     (True, False, False)
@@ -96,9 +96,9 @@ def cell_text(cell: object) -> str:
     return "" if cell is None else str(cell)
 
 
-def _json_escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return escape_path(found[0]) if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+def _json_escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return escape_path(match[0]) if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
 
 
 def read_argument(argument: str, stdin: BinaryIO) -> str:
@@ -140,7 +140,7 @@ MOST_PLACES = 10
 
 def grouped_text(problems: Iterable[Problem], kind: str = "") -> str:
     """
-    What a check finds often, each kind once: what it is, the places where, and its fix.
+    Return the problems of a check, each kind once: its message, the places where it occurs, and its fix.
 
     >>> print(grouped_text([Problem("no date", f"{name}.md", line=2) for name in "ab"]), end="")
     no date

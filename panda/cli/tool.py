@@ -77,15 +77,17 @@ def _context(app: "App", query: str) -> ToolContext:
     from panda.recipes.calls import NoTurn
     from panda.steps.request import Request
 
-    def ask(contract: StepContract[R], /, **given: Any) -> R:
-        documents = [InputDocument(name, text) for name, text in given.pop("extra", {}).items()]
-        asked = query or given.get("variables", {}).get("goal", "")
-        request = Request(asked, documents, **given)
+    def ask(contract: StepContract[R], /, **request_fields: Any) -> R:
+        documents = [InputDocument(name, text) for name, text in request_fields.pop("extra", {}).items()]
+        asked = query or request_fields.get("variables", {}).get("goal", "")
+        request = Request(asked, documents, **request_fields)
         return app.executor.ask(contract, request, NoTurn()).content
 
     return replace(app.tools, turn=app.store.highest() + 1, query=query, ask=ask)
 
 
 def _body(result: ToolResult) -> str:
-    claims = [f"- {claim.text} ({claim.source})" for claim in result.claims]
-    return "\n".join([*claims, *([result.text] if result.text else [])]) or "- nothing found"
+    lines = [f"- {claim.text} ({claim.source})" for claim in result.claims]
+    if result.text:
+        lines.append(result.text)
+    return "\n".join(lines) or "- nothing found"

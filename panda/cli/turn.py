@@ -205,7 +205,11 @@ def _read_documents(
     from panda.phases.turn import check_query
     from panda.tools.visits import client_of
 
-    other = '"-" as the query' if argument == "-" else "--no-stdin" if no_stdin else None
+    other = None
+    if argument == "-":
+        other = '"-" as the query'
+    elif no_stdin:
+        other = "--no-stdin"
     if "-" in sources and other is not None:
         raise UsageError(f"--with - does not go with {other}", where="--with", fix="leave one of them out")
     check_query(query)  # before something is waited for or fetched
@@ -218,23 +222,24 @@ def _read_documents(
 
 def _take_up(
     invocation: Invocation,
-    resume: str | None,
+    word: str | None,
     session: str | None,
     discard: int | None,
     *,
     require_answer: bool,
 ) -> Result:
     """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
-    from panda.actions.turn import resume as resume_turn
+    from panda.actions.turn import resume
     from panda.actions.unfinished import find_unfinished
 
-    store, tell = invocation.store_for_writing(), invocation.reporter.step
+    store = invocation.store_for_writing()
+    tell = invocation.reporter.step
     if discard is not None:
         return _discard(invocation, store, discard)
     app = _app(invocation, store)
-    if resume is None:
+    if word is None:
         return _resume_all(app, session, tell)
-    done = resume_turn(app, find_unfinished(app.store, resume))
+    done = resume(app, find_unfinished(app.store, word))
     asked = turn_result(done, tell, require_answer=require_answer)
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 
@@ -285,18 +290,20 @@ def _app(
 
 
 def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is_new: bool = True) -> Result:
-    """The same; where it is a question, the command that answers it is told."""
+    """Return the result unchanged; where it is a question, tell the command that answers it."""
     if asked.code == ASKED_BACK and asked.data is not None:
-        turn, settings = app.store.open(int(str(asked.data["turn"]))).read_metadata(), invocation.settings
+        turn = app.store.open(int(str(asked.data["turn"]))).read_metadata()
+        settings = invocation.settings
         session = "-c" if is_new else f"--session {turn.session_id}"
-        given = {name: str(getattr(settings, name)) for name in ("root", "user")}
+        options = {name: str(getattr(settings, name)) for name in ("root", "user")}
         words = [
             w
-            for key, value in given.items()
+            for key, value in options.items()
             if settings.origin(key) == f"--{key}"
             for w in (f"--{key}", value)
         ]
-        words += ["--mode", turn.mode] * (turn.mode != "chat")
+        if turn.mode != "chat":
+            words += ["--mode", turn.mode]
         for layer, name in (turn.models or {}).items():
             words += ["-m", f"{layer}={name}"]
         invocation.reporter.step(f'to answer: panda turn {session} "…" {shlex.join(words)}'.rstrip())
@@ -318,11 +325,18 @@ def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) ->
     if not done:
         tell("no turn has stopped before its end")
     rows = [
-        (one.turn, one.session, one.before, one.status, one.exit_code, one.error and one.error.message)
-        for one in done
+        (
+            resumed.turn,
+            resumed.session,
+            resumed.before,
+            resumed.status,
+            resumed.exit_code,
+            resumed.error and resumed.error.message,
+        )
+        for resumed in done
     ]
     table = Table(("turn", "session", "was", "status", "exit code", "what is wrong"), rows)
-    data = {"user": app.settings.user, "turns": [one.to_json() for one in done]}
+    data = {"user": app.settings.user, "turns": [resumed.to_json() for resumed in done]}
     return Result(data, table, error=error_of(done))
 
 
@@ -362,9 +376,9 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None], *, require_answ
     if data["status"] != "failed":
         from panda.actions.turn import render_closest
 
-        shown = [data["response"], render_closest(data["closest"])]
+        parts = [data["response"], render_closest(data["closest"])]
         unanswered = _unanswered(data) if require_answer else None
-        return Result(data, Markdown("\n\n".join(filter(None, shown))), error=unanswered)
+        return Result(data, Markdown("\n\n".join(filter(None, parts))), error=unanswered)
     for text in data["refused"]:
         tell(f"refused: {text}")
     quotes = dict.fromkeys((source["node_id"], source["quote"]) for source in data["sources"])
@@ -373,8 +387,9 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None], *, require_answ
             tell(f"evidence: {quote} [{node_id}]")
     for change in data["changes"]:
         tell(f"{'would change' if change['dry_run'] else 'changed'}: {change['path']}")
-        for line in change["diff"].splitlines() if change["dry_run"] else ():
-            tell(line)
+        if change["dry_run"]:
+            for line in change["diff"].splitlines():
+                tell(line)
     reason = data["reason"] or "it does not answer the query"
     error = NotApprovedError(
         f"the answer of turn {data['turn']} was not approved: {reason}",
@@ -456,7 +471,11 @@ def gather(
         raise UsageError("give a TURN or --query, one of the two", where="TURN", fix=fix)
     store = invocation.store_for_writing()
     app = _app(invocation, store, goes_on=continue_)
-    until: Until = "plan" if plan else "draft" if draft else "commit"
+    until: Until = "commit"
+    if plan:
+        until = "plan"
+    elif draft:
+        until = "draft"
     if turn is not None:
         done = gather_again(app, turn, until)
     else:
@@ -474,8 +493,14 @@ def _gathered_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     if data["section"] is not None:
         return Result(data, Markdown(data["section"] + "\n"))
     rows = [
-        (one["node_id"], "yes" if one["chosen"] else "", one["by"], one["score"], one.get("index"))
-        for one in (data["plan"] or {}).get("candidates", ())
+        (
+            candidate["node_id"],
+            "yes" if candidate["chosen"] else "",
+            candidate["by"],
+            candidate["score"],
+            candidate.get("index"),
+        )
+        for candidate in (data["plan"] or {}).get("candidates", ())
     ]
     return Result(data, Table(_PLAN_COLUMNS, rows))
 

@@ -45,8 +45,8 @@ class Kind:
 
     def answer(self, reply: Reply[Any]) -> object:
         """Return what a reply says; of a list the first."""
-        said = self.read(reply) if self.read else reply.values.get(self.name)
-        return said[0] if isinstance(said, list | tuple) and said else said
+        value = self.read(reply) if self.read else reply.values.get(self.name)
+        return value[0] if isinstance(value, list | tuple) and value else value
 
 
 def _mood(reply: Reply[Any]) -> object:
@@ -113,7 +113,7 @@ class Case(Record, frozen=True, kw_only=True):
 
     @property
     def of(self) -> Kind:
-        """What is asked."""
+        """Return the kind of what is asked."""
         return KINDS.get(self.kind) or Kind(self.choice, self.recipe or self.step)
 
     def request(self, recipe: Recipe, contract: StepContract[Any], *, query: str = "") -> Request:
@@ -185,7 +185,8 @@ def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
     itself or, with a book, is no answer of its recipe; NotFoundError: there is none.
     """
     cases: list[Case] = []
-    for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    for file in files:
         for number, text in enumerate(read_text(file).split("\n"), 1):
             if not text.strip():
                 continue
@@ -193,7 +194,8 @@ def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
                 cases.append(parse(Case, text, where=str(file), line=number))
                 _check(cases[-1], book)
             except FileFormatError as exc:
-                exc.path, exc.line = str(file), number
+                exc.path = str(file)
+                exc.line = number
                 exc.fix = (exc.key and exc.fix) or "docs/cases.md has an example of each kind"
                 raise
     if not cases:
@@ -211,18 +213,19 @@ def _check(case: Case, book: RecipeBook | None) -> None:
         raise FileFormatError(f"there is no kind {case.kind!r}", key="kind", fix=nearest(case.kind, KINDS))
     if case.kind == "period" and case.now is None:
         raise FileFormatError("now is missing: periods count from it", key="now", fix="add now")
-    kind, label = case.of, case.label
+    kind = case.of
+    label = case.label
     if isinstance(label, str) == (kind.answers == "list"):
         wanted = "a list of texts" if isinstance(label, str) else "a text"
         raise FileFormatError(f"label must be {wanted}", key="label", fix=f"give {wanted}")
-    known: Sequence[str] = [*kind.labels]
-    if kind.step and kind.read is None and not known and book is not None:
+    allowed: Sequence[str] = [*kind.labels]
+    if kind.step and kind.read is None and not allowed and book is not None:
         recipe = book.load_recipe(kind.recipe_key(book))
         properties = recipe.output_schema.get("properties", {})
         if kind.name not in properties:
             fix = nearest(kind.name, properties)
             raise FileFormatError(f"{recipe.key} has no property {kind.name!r}", key="choice", fix=fix)
-        known = [*map(str, recipe.enum_of(kind.name))]
-        known = known or [option.id for option in case.options] or recipe.tools_available
-    if known and label not in known:
-        raise FileFormatError(f"label is {label!r:.60}", key="label", fix=nearest(str(label), known))
+        allowed = [*map(str, recipe.enum_of(kind.name))]
+        allowed = allowed or [option.id for option in case.options] or recipe.tools_available
+    if allowed and label not in allowed:
+        raise FileFormatError(f"label is {label!r:.60}", key="label", fix=nearest(str(label), allowed))

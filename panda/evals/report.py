@@ -27,8 +27,12 @@ WRONG_COLUMNS = ("kind", "query", "label", "said")
 
 
 def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
-    """What is no single choice of a recipe, in the terms of its label; None where one is asked."""
-    query, things = case.query, [Thing(option.id, "", option.text) for option in case.options]
+    """
+    Return the answer to a case that no single choice of a recipe gives, in the terms of its label; None where
+    a recipe is asked.
+    """
+    query = case.query
+    things = [Thing(option.id, "", option.text) for option in case.options]
     match case.kind:
         case "mood":  # by sentence, as phase 0 does
             replies = (_ask(executor, case, text) for text in typed_sentences(query))
@@ -50,27 +54,27 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
     return None
 
 
-def same_phrases(query: str, label: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether each labelled phrase overlaps one that was found, and none of these is left over."""
+def same_phrases(query: str, label: Sequence[str], phrases: Sequence[str]) -> bool:
+    """Return whether each labelled phrase overlaps one that was found, and none of these is left over."""
     plain = " ".join(query.lower().split())
 
     def place(phrase: str) -> set[int]:
         part = " ".join(phrase.lower().split()).strip(" .,")
         return {plain.find(part) + n for n in range(len(part)) if part in plain}
 
-    sides = [*map(place, label)], [*map(place, said)]
+    sides = [*map(place, label)], [*map(place, phrases)]
     return all(
         any(map(part.intersection, others)) for parts, others in (sides, sides[::-1]) for part in parts
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answered:
     case: Case
     recipe: str  # recipe that was asked, or what judged
     served_by: str  # what replied
     seconds: float  # wall clock of the reply
-    said: str  # the answer, in the terms of the label
+    answer: str  # the answer, in the terms of the label
     listed: Sequence[str] = ()  # what is in a judged list
 
     @property
@@ -81,14 +85,14 @@ class Answered:
     def is_right(self) -> bool:
         if self.case.kind == "constraint":
             return same_phrases(self.case.query, tuple(self.case.label), self.listed)
-        return self.said == self.label
+        return self.answer == self.label
 
     def as_json(self) -> dict[str, object]:
         return {
             "kind": self.case.name,
             "query": self.case.query,
             "label": self.label,
-            "said": self.said,
+            "said": self.answer,
             "right": self.is_right,
         }
 
@@ -111,15 +115,25 @@ def _ask(executor: RecipeExecutor, case: Case, query: str = "") -> Reply[Any]:
 
 
 def _answer(executor: RecipeExecutor, case: Case) -> Answered:
-    kind, started = case.of, time.monotonic()
+    kind = case.of
+    started = time.monotonic()
     key = kind.recipe_key(executor.book)
     server = executor.served_by(executor.book.load_recipe(key).model_layer) if kind.step else "code"
     if (judged := judge(case, executor)) is not None:
         listed = () if isinstance(judged, str) else judged
-        return Answered(case, key, server, time.monotonic() - started, render_label(judged), listed)
-    said = str(kind.answer(_ask(executor, case)))
-    said = next((label for label, value in kind.labels.items() if value == said), said)
-    return Answered(case, key, server, time.monotonic() - started, said)
+        return Answered(
+            case=case,
+            recipe=key,
+            served_by=server,
+            seconds=time.monotonic() - started,
+            answer=render_label(judged),
+            listed=listed,
+        )
+    answer = str(kind.answer(_ask(executor, case)))
+    answer = next((label for label, value in kind.labels.items() if value == answer), answer)
+    return Answered(
+        case=case, recipe=key, served_by=server, seconds=time.monotonic() - started, answer=answer
+    )
 
 
 def render_label(label: str | Iterable[str]) -> str:
@@ -145,7 +159,8 @@ class KindReport(Whole, frozen=True):
         """Under COLUMNS."""
         low, high = self.interval
         interval = f"{low:.2f}–{high:.2f}"
-        accuracy, commonest = f"{self.accuracy:.2f}", f"{self.commonest_share:.2f}"
+        accuracy = f"{self.accuracy:.2f}"
+        commonest = f"{self.commonest_share:.2f}"
         about = (self.kind, self.recipe, self.served_by, self.cases)
         return (*about, accuracy, interval, commonest, round(self.milliseconds))
 
@@ -158,9 +173,10 @@ def build_report(answers: Sequence[Answered]) -> list[KindReport]:
 
 
 def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
-    count, right = len(answers), sum(answer.is_right for answer in answers)
-    pairs = Counter(sorted((answer.label, answer.said) for answer in answers))
-    confusion = {label: {said: n for (of, said), n in pairs.items() if of == label} for label, _ in pairs}
+    count = len(answers)
+    right = sum(answer.is_right for answer in answers)
+    pairs = Counter(sorted((answer.label, answer.answer) for answer in answers))
+    confusion = {label: {answer: n for (of, answer), n in pairs.items() if of == label} for label, _ in pairs}
     return KindReport(
         kind=kind,
         recipe=answers[0].recipe,
@@ -170,7 +186,7 @@ def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
         right=right,
         accuracy=right / count,
         interval=find_interval(right, count),
-        commonest_share=max(sum(said.values()) for said in confusion.values()) / count,
+        commonest_share=max(sum(answers_by_text.values()) for answers_by_text in confusion.values()) / count,
         confusion={} if answers[0].case.of.answers == "list" else confusion,
         milliseconds=1000 * sum(answer.seconds for answer in answers) / count,
     )
@@ -178,7 +194,8 @@ def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
 
 def find_interval(right: int, of: int) -> tuple[float, float]:
     """Wilson's, of a share."""
-    share, square = right / of, _Z90**2
+    share = right / of
+    square = _Z90**2
     middle = (share + square / (2 * of)) / (1 + square / of)
     half = _Z90 / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -64,9 +64,12 @@ def begin_batch(
     The directory of a new batch, none of whose items has been run. Each has the number of its turn: of the
     store if its turns are saved there, else one that is its own in the run alone.
     """
-    ran_on, layout = fingerprint_now(settings, environ), settings.store
+    ran_on = fingerprint_now(settings, environ)
+    layout = settings.store
     users = [query.user or settings.user for query in queries]
-    turns, following, index = [], dict[str, int](), Index(layout)
+    turns = []
+    following = dict[str, int]()
+    index = Index(layout)
     for user in dict.fromkeys(users):
         following[user] = (
             layout.of(user).reserve(users.count(user)) if save else _next_number(layout.of(user))
@@ -105,21 +108,22 @@ def resume_batch(
     UsageError: these are not those that it was begun with; or something is left to be run, and the recipes
     or the models are not.
     """
-    plan, kept = run.plan(), run.directory / QUERIES_JSONL
+    plan = run.plan()
+    queries_file = run.directory / QUERIES_JSONL
     if plan.mode != "batch":
         raise UsageError(f"run {run.id} is no batch", where="--resume", fix=f"panda replay --resume {run.id}")
     if queries is None:
-        if not kept.exists():
+        if not queries_file.exists():
             message = f"run {run.id} was killed before its queries were kept"
             raise UsageError(message, where="QUERIES", fix="name them again, beside --resume")
-        queries = read_queries(read_text(kept).split("\n"), name=str(kept))
-    elif not kept.exists():
-        append_json_lines(kept, [encode(query) for query in queries])
+        queries = read_queries(read_text(queries_file).split("\n"), name=str(queries_file))
+    elif not queries_file.exists():
+        append_json_lines(queries_file, [encode(query) for query in queries])
     done = {line.item for line in run.lines()}  # of these words may have been forgotten since
-    planned = {str(one.item): one.digest for one in plan.turns if one.item not in done}
-    given = {query.id: query.digest for query in queries if query.id not in done}
-    changed = [item for item in given if item not in planned or planned[item] not in (None, given[item])]
-    changed += sorted(planned.keys() - given.keys())  # a digest that is None was forgotten
+    planned = {str(turn.item): turn.digest for turn in plan.turns if turn.item not in done}
+    digests = {query.id: query.digest for query in queries if query.id not in done}
+    changed = [item for item in digests if item not in planned or planned[item] not in (None, digests[item])]
+    changed += sorted(planned.keys() - digests.keys())  # a digest that is None was forgotten
     if changed:
         message = f"run {run.id} was begun with other queries: {', '.join(changed[:5])}"
         fix = "leave QUERIES out to go on with those kept with the run, or begin a new run"
@@ -142,16 +146,18 @@ class Batch:
     def __init__(
         self, settings: Settings, run: RunFolder, queries: Sequence[Query], *, is_remote: bool = False
     ) -> None:
-        self._settings, self._store, self._run = settings, settings.store, run
+        self._settings = settings
+        self._store = settings.store
+        self._run = run
         self._is_remote = is_remote
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
-        numbers = {one.item: one.turn for one in self._plan.turns}
+        numbers = {turn.item: turn.turn for turn in self._plan.turns}
         ended = [line.without_texts() for line in run.lines()]
         self._former = {line.item: line for line in ended}
         """What came of an item last; of one that is begun anew, under its former number."""
         self._lines = {line.item: line for line in ended if numbers.get(line.item) == line.turn}
-        self._places = {one.item: place for place, one in enumerate(self._plan.turns)}
+        self._places = {turn.item: place for place, turn in enumerate(self._plan.turns)}
         self._saved: dict[tuple[str, str], dict[int, int]] = {}
         """User and session to the saved turns that the batch made, by their item's place in the plan."""
         self._index = Index(self._store)
@@ -160,21 +166,21 @@ class Batch:
         self._failures = 0
         self._unindexed: Counter[str] = Counter()
         self.ran_on = self._plan.fingerprint  # the recipes and models that it was begun with
-        self.users = list(dict.fromkeys(one.user for one in self._plan.turns))
+        self.users = list(dict.fromkeys(turn.user for turn in self._plan.turns))
         self.texts = {query.id: query.query for query in queries}  # by item
         self.start = None if self._plan.options.live else run.directory / "start"
         """What the batch began with; None for one that is live."""
 
     @property
     def lines(self) -> list[TurnLine]:
-        """What came last of the items that have ended, in the order of the queries."""
-        known = {**self._former, **self._lines}
-        return [known[one.item] for one in self._plan.turns if one.item in known]
+        """Return the last line of each item that has ended, in the order of the queries."""
+        lines_by_item = {**self._former, **self._lines}
+        return [lines_by_item[turn.item] for turn in self._plan.turns if turn.item in lines_by_item]
 
     @property
     def left(self) -> list[PlannedTurn]:
         """The items that are to be run, in the order of the queries: again, if they have a line."""
-        return [one for one in self._plan.turns if one.item not in self._lines]
+        return [turn for turn in self._plan.turns if turn.item not in self._lines]
 
     @property
     def failed(self) -> list[TurnLine]:
@@ -205,16 +211,16 @@ class Batch:
             self._renumber()
         if self.start is not None and self.left and not Start(self.start).holds(self.users):
             Start(self.start).keep(self._store, self.users)
-        for one in self._plan.turns:
-            line = self._lines.get(one.item)
-            folder = self._folder(one)
+        for planned in self._plan.turns:
+            line = self._lines.get(planned.item)
+            folder = self._folder(planned)
             if line is None:
-                if folder is not None and (told := self._recovered(one, folder)):
-                    yield told
+                if folder is not None and (report := self._recovered(planned, folder)):
+                    yield report
                 continue
             if line.is_saved:
-                self._note_saved(one)
-            yield self._told(line, turn_data(folder, folder.read_metadata()) if folder else {})
+                self._note_saved(planned)
+            yield self._report(line, turn_data(folder, folder.read_metadata()) if folder else {})
 
     def execute(
         self, workers: Workers, *, most: int | None = None, max_failures: int | None = None
@@ -227,25 +233,25 @@ class Batch:
         """
         left = self.left[:most]
         chains: dict[tuple[str, str], list[PlannedTurn]] = {}
-        for one in left:
-            chains.setdefault((one.user, str(one.session)), []).append(one)
+        for planned in left:
+            chains.setdefault((planned.user, str(planned.session)), []).append(planned)
 
         def tasks(items: Sequence[PlannedTurn]) -> Iterator[Task]:
-            for one in items:
+            for planned in items:
                 if max_failures is not None and self._failures >= max_failures:
                     return
-                yield self._task(one)
+                yield self._task(planned)
 
-        given = (Chain(tasks(items), len(items)) for items in chains.values())
+        queue = (Chain(tasks(items), len(items)) for items in chains.values())
         waiting: dict[str | None, tuple[TurnLine, Sequence[Execution]]] = {}
         order = iter(left)
         following = next(order, None)
         with closing(workers):
-            for task, value, fault in run_chains(workers, given, eager=max_failures is None):
-                made = value or Made(BugError.exit_code, 0.0, fault)
-                line, told = self._ended(self._plan.turns[self._places[task.query.id]], made)
-                waiting[line.item] = line, made.executions
-                yield told
+            for task, value, fault in run_chains(workers, queue, eager=max_failures is None):
+                result = value or Made(BugError.exit_code, 0.0, fault)
+                line, report = self._ended(self._plan.turns[self._places[task.query.id]], result)
+                waiting[line.item] = line, result.executions
+                yield report
                 while following is not None and following.item in waiting:
                     self._keep(*waiting.pop(following.item))
                     following = next(order, None)
@@ -270,69 +276,76 @@ class Batch:
         if self.start is not None and self.start.is_dir() and not self.failed:
             Start(self.start).drop_unchanged(self._store)
 
-    def _in_run(self, one: PlannedTurn | TurnLine) -> UserStore:
+    def _in_run(self, entry: PlannedTurn | TurnLine) -> UserStore:
         """The store with the turn of an item in the run's own directory."""
-        apart = Apart(self._run.directory, {one.turn: self._run.kept_turn(one.user, one.turn)})
-        return replace(self._store.of(one.user), apart=apart)
+        apart = Apart(self._run.directory, {entry.turn: self._run.kept_turn(entry.user, entry.turn)})
+        return replace(self._store.of(entry.user), apart=apart)
 
-    def _halts(self, one: PlannedTurn | TurnLine) -> Iterator[Path]:
+    def _halts(self, entry: PlannedTurn | TurnLine) -> Iterator[Path]:
         """The interventions in the run of the turn of an item."""
-        store = self._in_run(one)
+        store = self._in_run(entry)
         for halt in list_interventions(store):
-            if isinstance(halt, Intervention) and (halt.user_id, halt.turn) == (one.user, one.turn):
+            if isinstance(halt, Intervention) and (halt.user_id, halt.turn) == (entry.user, entry.turn):
                 yield store.interventions / f"{halt.id}.json"
 
-    def _folder(self, one: PlannedTurn | TurnLine) -> TurnFolder | None:
+    def _folder(self, entry: PlannedTurn | TurnLine) -> TurnFolder | None:
         """The turn of an item: in the run, or in the store once it is saved there; None if there is none."""
-        store = self._store.of(one.user)
-        stores = (self._in_run(one), store) if self._plan.saves else (self._in_run(one),)
-        return next((store.open(one.turn) for store in stores if store.has(one.turn)), None)
+        store = self._store.of(entry.user)
+        stores = (self._in_run(entry), store) if self._plan.saves else (self._in_run(entry),)
+        return next((store.open(entry.turn) for store in stores if store.has(entry.turn)), None)
 
-    def _task(self, one: PlannedTurn) -> Task:
-        saved = self._saved.get((one.user, str(one.session)), {})
-        turns = [turn for place, turn in sorted(saved.items()) if place < self._places[one.item]]
-        folders = filter(None, (self._folder(structs.replace(one, turn=turn)) for turn in turns))
+    def _task(self, planned: PlannedTurn) -> Task:
+        saved = self._saved.get((planned.user, str(planned.session)), {})
+        turns = [turn for place, turn in sorted(saved.items()) if place < self._places[planned.item]]
+        folders = filter(None, (self._folder(structs.replace(planned, turn=turn)) for turn in turns))
         paths = ((folder.number, folder.paths.directory) for folder in folders)
         earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
-        query = self._queries[str(one.item)]
-        return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier)
+        query = self._queries[str(planned.item)]
+        return Task(
+            run=self._run.id,
+            query=query,
+            user=planned.user,
+            session=str(planned.session),
+            turn=planned.turn,
+            earlier=earlier,
+        )
 
-    def _ended(self, one: PlannedTurn, made: Made) -> tuple[TurnLine, dict[str, Any]]:
+    def _ended(self, planned: PlannedTurn, result: Made) -> tuple[TurnLine, dict[str, Any]]:
         """Take what an item made into the run, and give its line, which is not kept yet, and what is told."""
-        store = self._in_run(one)
-        append_executions(store, made.executions)
-        if made.turn is not None:
-            _move(made.turn, store.turn(one.turn).directory)
-        for value in made.interventions:
+        store = self._in_run(planned)
+        append_executions(store, result.executions)
+        if result.turn is not None:
+            _move(result.turn, store.turn(planned.turn).directory)
+        for value in result.interventions:
             write_json(store.interventions / f"{value['id']}.json", value)
-        folder = self._folder(one)
+        folder = self._folder(planned)
         data = turn_data(folder, folder.read_metadata()) if folder else {}
         cited = [source["node_id"] for source in data.get("sources", ())]
         text = data.get("question") or data.get("response")
-        answer = Answer(made.exit_code, text, cited, data.get("answered"), outcome=data.get("outcome"))
-        findings = tuple(unmet(self._queries[str(one.item)].expect, answer, made.error))
-        failed: Result = "away" if made.is_away else "failed"
+        answer = Answer(result.exit_code, text, cited, data.get("answered"), outcome=data.get("outcome"))
+        findings = tuple(unmet(self._queries[str(planned.item)].expect, answer, result.error))
+        failed: Result = "away" if result.is_away else "failed"
         line = TurnLine(
-            one.turn,
-            one.user,
-            str((self._store.of(one.user) if self._plan.saves else store).turn(one.turn).directory),
+            planned.turn,
+            planned.user,
+            str((self._store.of(planned.user) if self._plan.saves else store).turn(planned.turn).directory),
             failed if findings else "passed",
             findings,
             outcome=read_outcome(folder) if folder else None,
-            item=one.item,
-            exit_code=made.exit_code,
-            seconds=made.seconds,
+            item=planned.item,
+            exit_code=result.exit_code,
+            seconds=result.seconds,
             is_saved=folder is not None and folder.read_metadata().saved_at is not None,
         )
         if line.is_saved:
-            self._note_saved(one)
+            self._note_saved(planned)
         if findings:
             self._failures += 1
             _log.info(f"{line.item}: {'; '.join(findings)}")
-        return line, self._told(line, data)
+        return line, self._report(line, data)
 
-    def _told(self, line: TurnLine, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What came of an item, for whoever reads along."""
+    def _report(self, line: TurnLine, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what an item came to as JSON values, for whoever reads along."""
         return {
             "id": line.item,
             "result": line.result,
@@ -362,32 +375,38 @@ class Batch:
         again; killed after it, what a saved turn adds beside its directory is brought in again: to the memory
         what was told, to its session itself. Doing it again changes nothing.
         """
-        store, kept, number = self._store.of(line.user), self._in_run(line), line.turn
-        if kept.has(number) and not store.has(number):
+        store = self._store.of(line.user)
+        run_store = self._in_run(line)
+        number = line.turn
+        if run_store.has(number) and not store.has(number):
             for execution in executions:
                 if execution.key and execution.version:
                     self._versions.keep_in_force(self._book, execution.key, execution.version)
             append_executions(store, executions)
-            _move(read_files(kept.turn(number).directory), store.turn(number).directory)
+            _move(read_files(run_store.turn(number).directory), store.turn(number).directory)
         for halt in self._halts(line):
             write_json(store.interventions / halt.name, read_json(halt))
         if not line.is_saved:
             return
         folder = store.open(number)
-        metadata, staged = folder.read_metadata(), folder.find(StagedMemory)
+        metadata = folder.read_metadata()
+        staged = folder.find(StagedMemory)
         if staged is not None and (at := metadata.saved_at) is not None:
             apply_staged(store.at(lambda: at), staged.due(metadata.ending))
-        name, holder = metadata.session_id, f"panda batch, turn {number}"
+        name = metadata.session_id
+        holder = f"panda batch, turn {number}"
         with held_lock(store.session_lock(name), holder=holder, wait_seconds=store.wait_seconds):
             session = load_session(store, name)
             if session is None:
                 earlier = self._index.read(store.user, lambda view: view.session_turns(name))
-                session = fold_turns(store, name, [one for one in earlier if one < number])
+                session = fold_turns(store, name, [turn for turn in earlier if turn < number])
             commit_turn(store, session, number)
         self._unindexed[line.user] += 1
 
-    def _note_saved(self, one: PlannedTurn) -> None:
-        self._saved.setdefault((one.user, str(one.session)), {})[self._places[one.item]] = one.turn
+    def _note_saved(self, planned: PlannedTurn) -> None:
+        self._saved.setdefault((planned.user, str(planned.session)), {})[self._places[planned.item]] = (
+            planned.turn
+        )
 
     def _catch_up(self) -> None:
         """Let the index take in what was saved, if it is much; until then the next reader would."""
@@ -396,46 +415,47 @@ class Batch:
                 self._index.freshen(user)
                 del self._unindexed[user]
 
-    def _recovered(self, one: PlannedTurn, folder: TurnFolder) -> dict[str, Any] | None:
+    def _recovered(self, planned: PlannedTurn, folder: TurnFolder) -> dict[str, Any] | None:
         """Deal with the turn of an item that has no line: a saved one has ended, another is begun anew."""
         metadata = folder.read_metadata()
         if metadata.saved_at is None:
             if self.start is not None:
-                self._discard(one)
+                self._discard(planned)
             return None
-        metrics, log = folder.find(Metrics), self._in_run(one).executions_log
-        turn = one.user, turn_name(one.turn)
+        metrics = folder.find(Metrics)
+        log = self._in_run(planned).executions_log
+        turn = planned.user, turn_name(planned.turn)
         executions = [line for line in load_lines(Execution, log) if (line.user_id, line.turn_id) == turn]
         seconds = (metrics.totals.seconds if metrics else None) or 0.0
-        line, told = self._ended(one, Made(metadata.exit_code, seconds))
+        line, report = self._ended(planned, Made(metadata.exit_code, seconds))
         self._keep(line, executions)
-        return told
+        return report
 
-    def _discard(self, one: PlannedTurn) -> None:
+    def _discard(self, planned: PlannedTurn) -> None:
         """Take the unfinished turn of an item out of run and store, with its interventions."""
-        store = self._store.of(one.user)
-        remove_tree(self._in_run(one).turn(one.turn).directory)
-        for halt in self._halts(one):
+        store = self._store.of(planned.user)
+        remove_tree(self._in_run(planned).turn(planned.turn).directory)
+        for halt in self._halts(planned):
             halt.unlink(missing_ok=True)
-        if self._plan.saves and store.has(one.turn):
-            discard_turn(store, one.turn)
+        if self._plan.saves and store.has(planned.turn):
+            discard_turn(store, planned.turn)
 
     def _renumber(self) -> None:
         """Give the items that failed new numbers; the turns that they left unfinished go."""
         failed = {item for item, line in self._lines.items() if line.verdict is not Verdict.SOUND}
         turns: list[PlannedTurn] = []
-        for one in self._plan.turns:
-            if one.item not in failed:
-                turns.append(one)
+        for planned in self._plan.turns:
+            if planned.item not in failed:
+                turns.append(planned)
                 continue
-            folder = self._folder(one)
+            folder = self._folder(planned)
             if folder is not None and folder.read_metadata().saved_at is None:
-                self._discard(one)
-            store = self._store.of(one.user)
-            taken = [other.turn for other in (*self._plan.turns, *turns) if other.user == one.user]
+                self._discard(planned)
+            store = self._store.of(planned.user)
+            taken = [other.turn for other in (*self._plan.turns, *turns) if other.user == planned.user]
             number = store.reserve(1) if self._plan.saves else max(_next_number(store), max(taken) + 1)
-            turns.append(_planned(store, self._index, self._queries[str(one.item)], number))
-            del self._lines[one.item]
+            turns.append(_planned(store, self._index, self._queries[str(planned.item)], number))
+            del self._lines[planned.item]
         reported = tuple(item for item in self._plan.reported if item not in failed)
         self._plan = structs.replace(
             self._plan, turns=tuple(turns), finished_at=None, results=None, reported=reported
@@ -451,11 +471,11 @@ def _move(turn: Path | Files, target: Path) -> None:
             sync_path(path)
         turn.rename(target)
     else:
-        with store_errors(target, "create"), held_temporary(target, directory=True) as made:
-            write_files(made, turn)
-            for path in made.rglob("*"):
+        with store_errors(target, "create"), held_temporary(target, directory=True) as temporary:
+            write_files(temporary, turn)
+            for path in temporary.rglob("*"):
                 sync_path(path)
-            made.rename(target)
+            temporary.rename(target)
     sync_path(target.parent)
 
 
@@ -471,8 +491,9 @@ _SPENT = "user_id, turn_id, total_tokens, latency_ms"
 
 
 def estimate(store: UserStore, items: int) -> Estimate:
-    """What the last turns of the log took on average, times the number of items."""
-    executions, spent = Executions(store), dict[tuple[str, str], list[float]]()
+    """Return the average cost of the last turns of the log times the number of items."""
+    executions = Executions(store)
+    spent = dict[tuple[str, str], list[float]]()
     executions.read("")
     for user, turn, tokens, milliseconds in executions.select(_SPENT, {"is_away = ?": 0}):
         if turn:
@@ -482,5 +503,5 @@ def estimate(store: UserStore, items: int) -> Estimate:
     newest = list(spent.values())[-_MOST_TURNS:]
     if not newest:
         return Estimate(items, 0, None, None)
-    tokens, seconds = (mean(one[at] for one in newest) for at in (0, 1))
+    tokens, seconds = (mean(sums[at] for sums in newest) for at in (0, 1))
     return Estimate(items, len(newest), round(items * tokens), round(items * seconds, 1))

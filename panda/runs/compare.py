@@ -46,22 +46,26 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
     """Both sides: each a run's id or directory, "last", or "saved" for one of the two."""
     if before == after == SAVED:
         raise UsageError("the saved turns are compared with themselves", where="RUN", fix="name a run")
-    one, two = (None if name == SAVED else open_run(layout, name) for name in (before, after))
-    return (_of_run(one) if one else _saved(two)), (_of_run(two) if two else _saved(one))
+    first_run, second_run = (None if name == SAVED else open_run(layout, name) for name in (before, after))
+    return (_of_run(first_run) if first_run else _saved(second_run)), (
+        _of_run(second_run) if second_run else _saved(first_run)
+    )
 
 
 def _of_run(run: RunFolder) -> Side:
-    plan, places = run.plan(), run.places()
+    plan = run.plan()
+    places = run.places()
     lines = {line.key: line for line in run.lines()}
-    directories, unfinished = {}, {}
+    directories = {}
+    unfinished = {}
     for key in in_order({*places, *lines}):
         line = lines.get(key)
         if line is None:
             unfinished[key] = "the run ended before it"
             continue
-        kept = run.kept_turn(line.user, line.turn)
-        if kept.is_dir():
-            directories[key] = kept
+        directory = run.kept_turn(line.user, line.turn)
+        if directory.is_dir():
+            directories[key] = directory
         elif plan.mode != "batch" or plan.saves:  # else its number is that of another turn of the store
             store = places[key].layout if key in places else run.store
             directories[key] = store.of(line.user).turn(line.turn).directory
@@ -81,7 +85,9 @@ def _saved(run: RunFolder | None) -> Side:
     if plan.mode == "batch" and not plan.saves:
         message = f"the turns of {run.id} stayed in the run: no saved turn is one of them"
         raise UsageError(message, where="RUN", fix="compare two runs, or run the batch with --save")
-    outcomes, directories, unfinished = [], {}, {}
+    outcomes = []
+    directories = {}
+    unfinished = {}
     for key, place in sorted(run.places().items(), key=lambda pair: (pair[1].user, pair[1].number)):
         directories[key] = place.directory
         try:
@@ -176,7 +182,7 @@ class Thresholds:
 
 
 def compare_runs(before: Side, after: Side) -> RunDiff:
-    """What two runs differ in; costs count the turns that both hold."""
+    """Return how two runs differ; costs count the turns that both hold."""
     first = {outcome.key: outcome for outcome in before.outcomes}
     second = {outcome.key: outcome for outcome in after.outcomes}
     shared = [(first[key], second[key]) for key in first if key in second]
@@ -200,10 +206,13 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
 
 
 def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """What of a difference is more than the thresholds allow, a sentence each; recipes are named."""
+    """Return what of a difference is more than the thresholds allow, a sentence each; recipes are named."""
     sentences = find_faults(diff, thresholds)
     if diff.not_judged and not thresholds.missing:
-        turns = [str(turn) for _, turn in dict.fromkeys((one.user, one.turn) for one in diff.not_judged)]
+        turns = [
+            str(turn)
+            for _, turn in dict.fromkeys((unjudged.user, unjudged.turn) for unjudged in diff.not_judged)
+        ]
         named = ", ".join(turns[:_NAMED_TURNS]) + (", …" if len(turns) > _NAMED_TURNS else "")
         noun = "turn" if len(turns) == 1 else "turns"
         sentences.append(f"{len(turns)} {noun} could not be compared: {named}")
@@ -218,12 +227,18 @@ def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
 
 def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     """Why the runs as a whole say less than they were to; that nothing was compared always."""
-    return [*(() if thresholds.missing else diff.faults), *(() if diff.turns else ["no turn was compared"])]
+    faults = [] if thresholds.missing else list(diff.faults)
+    if not diff.turns:
+        faults.append("no turn was compared")
+    return faults
 
 
 def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """What of all tokens and seconds grew past the thresholds; what is not known is past any."""
-    found = []
+    """
+    Return a sentence each where all tokens or seconds grew past the thresholds; an unknown number is past
+    any.
+    """
+    sentences = []
     tokens = [(cost.tokens_before, cost.tokens_after) for cost in diff.phases]
     seconds = [(cost.seconds_before, cost.seconds_after) for cost in diff.phases]
     for what, costs, most in (
@@ -232,14 +247,19 @@ def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     ):
         if most is None:
             continue
-        known = [(one, two) for one, two in costs if one is not None and two is not None]
-        before, after = sum(one for one, _ in known), sum(two for _, two in known)
-        growth = 100 * (after - before) / before if before else math.inf if after else 0.0
-        if not known:
-            found.append(f"{what} are not known of both runs, {most:g} % of growth allowed")
+        pairs = [(old, new) for old, new in costs if old is not None and new is not None]
+        before = sum(old for old, _ in pairs)
+        after = sum(new for _, new in pairs)
+        growth = 0.0
+        if before:
+            growth = 100 * (after - before) / before
+        elif after:
+            growth = math.inf
+        if not pairs:
+            sentences.append(f"{what} are not known of both runs, {most:g} % of growth allowed")
         elif growth > most:
-            found.append(f"{what} grew by {growth:.1f} %, {most:g} % allowed")
-    return found
+            sentences.append(f"{what} grew by {growth:.1f} %, {most:g} % allowed")
+    return sentences
 
 
 def _named(recipes: Iterable[str]) -> str:
@@ -249,10 +269,13 @@ def _named(recipes: Iterable[str]) -> str:
 def _flips(before: Outcome, after: Outcome) -> list[Flip]:
     if "imported" in (before.status, after.status):
         return []  # what another program decided is not known
-    first, second = ({(one.phase, one.name): one for one in side.decisions} for side in (before, after))
+    first, second = (
+        {(decision.phase, decision.name): decision for decision in side.decisions} for side in (before, after)
+    )
     flips: list[Flip] = []
     for phase, name in sorted(first.keys() | second.keys()):
-        old, new = first.get((phase, name)), second.get((phase, name))
+        old = first.get((phase, name))
+        new = second.get((phase, name))
         if old is not None and new is not None and old.value == new.value:
             continue
         if name == OUTCOME and (old is None or new is None):
@@ -267,8 +290,9 @@ def _flips(before: Outcome, after: Outcome) -> list[Flip]:
 
 def changed_sections(before: Outcome, after: Outcome) -> list[int]:
     """The sections of context.md that differ, by number."""
-    one, two = before.sections, after.sections
-    return [n for n in sorted(one.keys() | two.keys()) if one.get(n) != two.get(n)]
+    old = before.sections
+    new = after.sections
+    return [n for n in sorted(old.keys() | new.keys()) if old.get(n) != new.get(n)]
 
 
 def _change(before: Outcome, after: Outcome) -> Change:
@@ -281,13 +305,14 @@ def _change(before: Outcome, after: Outcome) -> Change:
 
 def _changed(pairs: _Pairs, part: str) -> dict[str, tuple[str | None, str | None]]:
     """Recipes whose hash of that name differs between the runs."""
-    found: dict[str, tuple[str | None, str | None]] = {}
+    changed: dict[str, tuple[str | None, str | None]] = {}
     for before, after in pairs:
         for key in before.recipes.keys() & after.recipes.keys():
-            old, new = before.recipes[key].get(part), after.recipes[key].get(part)
+            old = before.recipes[key].get(part)
+            new = after.recipes[key].get(part)
             if old != new and old is not None and new is not None:
-                found[key] = (old, new)
-    return dict(sorted(found.items()))
+                changed[key] = (old, new)
+    return dict(sorted(changed.items()))
 
 
 def _costs(pairs: _Pairs, *, by_recipe: bool) -> tuple[Cost, ...]:

@@ -33,7 +33,7 @@ WORK = ".work-"
 """How the directories begin, in that of a run, in which workers are at their items."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """One item of a batch, to be run."""
 
@@ -102,14 +102,16 @@ class Items:
     def __init__(
         self, settings: Settings, layers: Layers, start: Path | None, *, is_remote: bool = False
     ) -> None:
-        self._settings, self._layers, self._is_remote = settings, layers, is_remote
+        self._settings = settings
+        self._layers = layers
+        self._is_remote = is_remote
         self._start = None if start is None else Start(start)
         self._work = (start or settings.root).with_name(f"{WORK}{os.getpid()}")
         self._turns: dict[int, Path] = {}  # where the turns lie that the running item may read and makes
         self._apps: dict[str, App] = {}  # by user
         self._memories: dict[str, Projection] = {}  # by user, as the batch began
         self._session = ("", "")  # whose items were run last, and in which session
-        self._known: dict[int, tuple[Projection, list[IndexEntry]]] = {}
+        self._after_turns: dict[int, tuple[Projection, list[IndexEntry]]] = {}
         """Of its turns the memory after each, and their entries of the index."""
 
     def run(self, task: Task) -> Made:
@@ -127,22 +129,27 @@ class Items:
         if self._start is None:
             with app.hold_session(task.session):
                 return _run(app, task, None)
-        made = _run(app, task, self._bound(app, task, self._start))
-        place, log = self._turns[task.turn], app.store.executions_log
+        result = _run(app, task, self._bound(app, task, self._start))
+        place = self._turns[task.turn]
+        log = app.store.executions_log
         interventions = sorted(app.store.interventions.glob("*.json"))
-        made = replace(
-            made,
-            turn=None if not place.is_dir() else read_files(place) if self._is_remote else place,
+        turn: Path | Files | None = None
+        if place.is_dir():
+            turn = read_files(place) if self._is_remote else place
+        result = replace(
+            result,
+            turn=turn,
             interventions=[read_json(path) for path in interventions],
             executions=load_lines(Execution, log),
         )
         for path in (*interventions, log):
             path.unlink(missing_ok=True)
-        return made
+        return result
 
     def _bound(self, app: App, task: Task, start: Start) -> Bound:
         if self._session != (task.user, task.session):
-            self._session, self._known = (task.user, task.session), {}
+            self._session = (task.user, task.session)
+            self._after_turns = {}
         self._turns.clear()
         places = self._work / "turns" / task.user
         for number, turn in task.earlier:
@@ -151,18 +158,27 @@ class Items:
                 write_files(place, turn)
         self._turns[task.turn] = places / turn_name(task.turn)
         remove_tree(self._turns[task.turn])
-        store, snapshot = app.store, start.snapshot(task.user)
+        store = app.store
+        snapshot = start.snapshot(task.user)
         if task.user not in self._memories:
             self._memories[task.user] = start.memory(store, task.turn, store.clock())
         memory = self._memories[task.user]
         sources = dict(start.changed_notes(app.index, task.user))
         for number, _ in task.earlier:
-            if number not in self._known:
+            if number not in self._after_turns:
                 entries = entries_at(self._turns[number], f"turns/{turn_name(number)}")
-                self._known[number] = _memory_after(store.open(number), store, memory), entries
-            memory, sources[f"turns/{turn_name(number)}"] = self._known[number]
+                self._after_turns[number] = _memory_after(store.open(number), store, memory), entries
+            memory, sources[f"turns/{turn_name(number)}"] = self._after_turns[number]
         earlier = frozenset(number for number, _ in task.earlier)
-        return Bound(task.turn, store.clock(), snapshot, True, memory, sources, earlier)
+        return Bound(
+            task.turn,
+            store.clock(),
+            snapshot=snapshot,
+            is_apart=True,
+            memory=memory,
+            sources=sources,
+            beside=earlier,
+        )
 
     def close(self) -> None:
         """Let go of what it has open, and of what nobody has taken up."""
@@ -173,7 +189,8 @@ class Items:
 
 
 def _memory_after(turn: TurnFolder, store: UserStore, memory: Projection) -> Projection:
-    metadata, staged = turn.read_metadata(), turn.find(StagedMemory)
+    metadata = turn.read_metadata()
+    staged = turn.find(StagedMemory)
     if staged is None or (at := metadata.saved_at) is None:
         return memory
     return with_staged(memory, store.at(lambda: at), staged.due(metadata.ending))
@@ -187,7 +204,8 @@ def _run(app: App, task: Task, bound: Bound | None) -> Made:
         if bound is None and app.store.has(task.turn):
             turn = app.resume_turn(task.turn)
         else:
-            reserved, mode = Reserved(task.turn, task.run, task.query.id), task.query.mode
+            reserved = Reserved(task.turn, task.run, task.query.id)
+            mode = task.query.mode
             dry = bound is not None and mode == "code"
             turn = app.start_turn(task.query.query, mode, dry_run=dry, made_for=reserved, bound=bound)
         app.run_turn(turn)

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from msgspec import UNSET, structs
-from msgspec import UnsetType as Unset
+from msgspec import UNSET, UnsetType, structs
 
 from panda import __version__
 from panda.documents.context import render_section
@@ -155,7 +154,7 @@ class TurnLine(Whole, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
-        """What the run says of the turn."""
+        """Return the verdict on the turn."""
         if self.result in ("not judged", "error", "away"):
             return Verdict.NOT_JUDGED
         return Verdict.SOUND if self.result in ("same", "sound", "passed") else Verdict.UNSOUND
@@ -216,9 +215,9 @@ class Options(Whole, frozen=True, forbid_unknown_fields=False):
     """What the command of a run was given."""
 
     live: bool = False  # of a replay: models answer what was not recorded; of a batch: it runs in the store
-    selection: tuple[str, ...] | Unset = UNSET  # of a replay
-    save: bool | Unset = UNSET  # of a batch
-    seed: int | Unset | None = UNSET  # of a batch
+    selection: tuple[str, ...] | UnsetType = UNSET  # of a replay
+    save: bool | UnsetType = UNSET  # of a batch
+    seed: int | UnsetType | None = UNSET  # of a batch
 
 
 class RunPlan(FileRecord, frozen=True):
@@ -244,7 +243,7 @@ class RunPlan(FileRecord, frozen=True):
 
 
 def read_outcome(folder: TurnFolder) -> Outcome:
-    """What a turn on disk came to; files that a turn of its kind lacks are left out."""
+    """Return what a turn on disk came to; files that a turn of its kind lacks are left out."""
     metadata = folder.read_metadata()
     recipes = {call.recipe: call.hashes for call in folder.load_calls()}
     try:
@@ -254,6 +253,7 @@ def read_outcome(folder: TurnFolder) -> Outcome:
             raise
         sections = ()
     metrics = folder.find(Metrics)
+    phases = metrics.phases if metrics else ()
     return Outcome(
         turn=folder.number,
         user=metadata.user_id,
@@ -266,15 +266,16 @@ def read_outcome(folder: TurnFolder) -> Outcome:
         decisions=tuple(_decisions(folder, list(recipes), metadata)),
         sections={section.number: text_digest(render_section(section)) for section in sections},
         phases=tuple(
-            PhaseCost(one.phase, one.recipes, one.calls, _tokens(one), one.seconds)
-            for one in (metrics.phases if metrics else ())
+            PhaseCost(phase.phase, phase.recipes, phase.calls, _tokens(phase), phase.seconds)
+            for phase in phases
         ),
         recipes=recipes,
     )
 
 
 def _tokens(phase: PhaseMetrics) -> int | None:
-    prompt, output = phase.prompt_tokens, phase.output_tokens
+    prompt = phase.prompt_tokens
+    output = phase.output_tokens
     return None if prompt is None or output is None else prompt + output
 
 
@@ -293,7 +294,7 @@ def _decisions(folder: TurnFolder, asked: Sequence[str], metadata: Metadata) -> 
 
 def _value(record: Any, name: str) -> Any:
     if name == "candidates.chosen":
-        return sorted(one.node_id for one in record.candidates if one.chosen)
+        return sorted(candidate.node_id for candidate in record.candidates if candidate.chosen)
     if name == "sections.node_ids":
         return sorted({node_id for section in record.sections for node_id in section.node_ids})
     for field in name.split("."):
@@ -307,19 +308,27 @@ def _recipe_of(step: str, asked: Sequence[str]) -> str:
 
 
 def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
-    """What a run that is begun now depends on; each model is loaded as far as its digest needs."""
-    book, recipes, used = RecipeBook(settings.recipe_dirs, settings.prompt_dirs), {}, set()
+    """
+    Return the recipes and models that a run begun now depends on; each model is loaded as far as its digest
+    needs.
+    """
+    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+    recipes = {}
+    used = set()
     for key in book.recipe_keys():
         recipes[key] = version_in_force(book, key).version
         used.add(book.load_recipe(key).model_layer)
     models: dict[str, Mapping[str, str] | None] = {}
     with open_layers(settings, environ) as layers:
         for layer in sorted(used):
-            with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
+            try:
                 by: Model | Encoder | None = (
                     layers.encoder() if layers.is_offline(layer) else layers.model(layer)
                 )
                 models[layer] = {"name": by.info.name, "digest": by.info.digest} if by else None
+            except ModelFileError:
+                if layer != EYES:  # the only layer that may be unset
+                    raise
     return Fingerprint(__version__, recipes, models)
 
 
@@ -327,8 +336,10 @@ class RunFolder:
     """The files of one run, in `runs/{id}` of a store."""
 
     def __init__(self, directory: Path, store: Layout | None = None) -> None:
-        self.directory, self.store = directory, store or Layout(directory.parent.parent)
-        self._plan, self._turns = directory / RUN_JSON, directory / RUN_TURNS_JSONL
+        self.directory = directory
+        self.store = store or Layout(directory.parent.parent)
+        self._plan = directory / RUN_JSON
+        self._turns = directory / RUN_TURNS_JSONL
 
     @property
     def id(self) -> str:
@@ -346,7 +357,7 @@ class RunFolder:
         options: Options,
     ) -> "RunFolder":
         """Make the directory of a new run, which holds each turn of a user once, and write down its plan."""
-        named = Counter(one.key for one in turns)
+        named = Counter(turn.key for turn in turns)
         if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
             raise UsageError(
                 f"two stores have {twice[0]}, and a run holds each turn of a user once",
@@ -364,9 +375,18 @@ class RunFolder:
                 with suppress(FileExistsError):
                     directory.mkdir()
                     break
-        folder, began = cls(directory), render_time(started)
+        folder = cls(directory)
+        began = render_time(started)
         plan = RunPlan(
-            "panda.run/1", directory.name, mode, began, None, tuple(turns), fingerprint, options, None
+            "panda.run/1",
+            directory.name,
+            mode=mode,
+            started_at=began,
+            finished_at=None,
+            turns=tuple(turns),
+            fingerprint=fingerprint,
+            options=options,
+            results=None,
         )
         folder.write_plan(plan)
         return folder
@@ -391,18 +411,18 @@ class RunFolder:
         save(plan, self._plan)
 
     def kept_turn(self, user: str, number: int) -> Path:
-        """Where the directory of a turn that was run goes."""
+        """Return the directory for a turn that was run."""
         return self.directory / "turns" / user / turn_name(number)
 
     def places(self) -> dict[TurnKey, TurnPlace]:
         """Each turn that it was to judge, where it is. UntrustedError: in a store that is not trusted."""
-        found = {}
-        for n, one in enumerate(self.plan().turns):
-            if one.root is not None:
-                check_store(one.root, named_in=self._plan, key=f"turns[{n}].root")
-            store = self.store if one.root is None else Layout(Path(one.root))
-            found[one.key] = TurnPlace(store, one.user, one.turn)
-        return found
+        places = {}
+        for n, planned in enumerate(self.plan().turns):
+            if planned.root is not None:
+                check_store(planned.root, named_in=self._plan, key=f"turns[{n}].root")
+            store = self.store if planned.root is None else Layout(Path(planned.root))
+            places[planned.key] = TurnPlace(store, planned.user, planned.turn)
+        return places
 
     def add(self, line: TurnLine) -> None:
         append_json_line(self._turns, encode(line))
@@ -410,7 +430,7 @@ class RunFolder:
     def finish(self, clock: Clock) -> None:
         """Write down what came of the run."""
         plan = self.plan()
-        numbers = {one.key: one.turn for one in plan.turns}
+        numbers = {planned.key: planned.turn for planned in plan.turns}
         ended = {line.key: line.result for line in self.lines() if numbers.get(line.key) == line.turn}
         results = Counter[str](ended.values())
         self.write_plan(structs.replace(plan, finished_at=render_time(clock()), results=results))
@@ -442,7 +462,7 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
     if of_batch is not None:
         runs = [path for path in runs if ("-batch" in path.name) is of_batch]
     directory = runs[-1] if name == "last" and runs else layout.runs / name
-    for path in (Path(os.path.normpath(Path(one).absolute())) for one in (directory, name)):
+    for path in (Path(os.path.normpath(Path(place).absolute())) for place in (directory, name)):
         if (path / RUN_JSON).is_file():
             store = Layout(path.parent.parent)
             is_there = store.runs == path.parent and store.users.is_dir()
@@ -450,5 +470,5 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
                 watch_also(store.root, like=layout.root)
             return RunFolder(path, store if is_there else layout)
     first = "panda batch QUERIES.jsonl" if of_batch else "panda replay 813"
-    known = f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else f"begin one: {first}"
-    raise NotFoundError(f"there is no run {name!r}", where=str(layout.runs), fix=known)
+    fix = f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else f"begin one: {first}"
+    raise NotFoundError(f"there is no run {name!r}", where=str(layout.runs), fix=fix)

@@ -44,14 +44,17 @@ class Start:
         """Keep what a store holds now."""
         remove_tree(self.directory)
         index = Index(layout)
-        with store_errors(self.directory, "create"), held_temporary(self.directory, directory=True) as made:
+        with (
+            store_errors(self.directory, "create"),
+            held_temporary(self.directory, directory=True) as temporary,
+        ):
             for user in users:
-                _keep(layout.of(user), index, made / user)
-            made.rename(self.directory)
+                _keep(layout.of(user), index, temporary / user)
+            temporary.rename(self.directory)
         index.close()
 
     def holds(self, users: Iterable[str]) -> bool:
-        """Whether it was kept whole; what an earlier version of panda kept is not."""
+        """Return whether it was kept whole; what an earlier version of panda kept is not."""
         return all((self.directory / user / _DIGESTS_JSON).is_file() for user in users)
 
     def snapshot(self, user: str) -> Snapshot:

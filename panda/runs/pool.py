@@ -37,14 +37,14 @@ class Workers(Protocol):
 
     @property
     def width(self) -> int:
-        """How many tasks keep them busy."""
+        """Return how many tasks keep the workers busy."""
 
     def submit(self, task: Any) -> Future[Any]:
         """Begin a task; only while fewer than *width* are under way."""
 
-    def made(self, task: Future[Any]) -> Made:
+    def take_result(self, task: Future[Any]) -> Made:
         """
-        What came of a task that has ended.
+        Return what a task that has ended came to.
 
         Raises:
             Problem: No worker can be made ready, or all are gone.
@@ -96,7 +96,7 @@ def run_chains(
             return
         future = wait(under_way, return_when=FIRST_COMPLETED).done.pop()
         task, chain, tries = under_way.pop(future)
-        value, fault = workers.made(future)
+        value, fault = workers.take_result(future)
         if fault == DIED and tries < workers.tries:
             under_way[workers.submit(task)] = task, chain, tries + 1
             continue
@@ -108,7 +108,9 @@ def run_chains(
 
 
 def attempt(work: Work, task: Any) -> Made:
-    """What work makes of a task; what ends it is no matter for other tasks."""
+    """
+    Return what work makes of a task; an exception is returned as its message, so that other tasks go on.
+    """
     try:
         return work(task), None
     except Problem as exc:
@@ -167,12 +169,12 @@ class Processes:
         self._begun[place] = _Process(executor, process, ready)
         return self._begun[place]
 
-    def made(self, task: Future[Made]) -> Made:
-        """What came of it, DIED too; raises what made its process not ready."""
+    def take_result(self, task: Future[Made]) -> Made:
+        """Return what a task came to, DIED too. Raises what kept its process from being ready."""
         place, worker = next(pair for pair in self._begun.items() if pair[1].task is task)
         worker.task = None
         try:
-            made = task.result()
+            outcome = task.result()
         except BrokenProcessPool:
             del self._begun[place]
             self._stillborn = self._stillborn + 1 if worker.ready.exception() else 0
@@ -183,7 +185,7 @@ class Processes:
                 raise TryAgainError(message, fix=fix) from None
             return None, DIED
         self._stillborn = 0
-        return made
+        return outcome
 
     def close(self) -> None:
         """End all processes, busy or not."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta
-from msgspec import UnsetType as Unset
+from msgspec import UNSET, Meta, UnsetType
 
 from panda.documents.records import Id, Record, decode, encode
 from panda.documents.text import one_line
@@ -30,7 +29,7 @@ class Expectation(Record, frozen=True):
     cites: _Phrases = ()  # node ids that it cites
     exit_code: int = 0  # as of `panda turn`
     answered: bool | None = None  # whether anything was found to answer with
-    outcome: TurnOutcome | tuple[TurnOutcome, ...] | Unset = UNSET
+    outcome: TurnOutcome | tuple[TurnOutcome, ...] | UnsetType = UNSET
     """What the turn comes to, or one of several; the exit code then counts only where it is not 0."""
 
 
@@ -72,7 +71,7 @@ def read_queries(
         FileFormatError: A line is no JSON, or has a key that is unknown, missing or of the wrong type.
         UsageError: Two lines have one id, a query cannot start a turn, or there is no line.
     """
-    found: list[Query] = []
+    queries: list[Query] = []
     places: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -89,45 +88,45 @@ def read_queries(
             check_query(query.query)
         except Problem as exc:
             raise UsageError(exc.message, where=where, fix=exc.fix) from exc
-        found.append(query)
-    if not found:
+        queries.append(query)
+    if not queries:
         raise UsageError("there is no query", where=name, fix='give lines such as {"id": "1", "query": "…"}')
-    return found
+    return queries
 
 
 def unmet(expected: Expectation, answer: Answer, error: str | None = None) -> list[str]:
     """
-    What is not as it was expected, a sentence each; *error* is what the turn ended with.
+    Return what is not as it was expected, a sentence each; *error* is what the turn ended with.
 
     >>> unmet(Expectation(contains="697", cites="turn:12"), Answer(0, "It costs $ 699.", ["turn:13"]))
     ["the answer does not hold '697'", "the answer does not cite 'turn:12'"]
     """
-    found = []
+    faults = []
     why = f": {error}" if error else ""
     if expected.outcome is not UNSET:
         outcomes = (expected.outcome,) if isinstance(expected.outcome, str) else expected.outcome
         if answer.outcome not in outcomes:
-            found.append(f"its outcome is {answer.outcome}, not {' or '.join(outcomes)}{why}")
+            faults.append(f"its outcome is {answer.outcome}, not {' or '.join(outcomes)}{why}")
     if answer.exit_code != expected.exit_code and (expected.outcome is UNSET or expected.exit_code):
-        found.append(f"it ended {answer.exit_code}, not {expected.exit_code}{why}")
+        faults.append(f"it ended {answer.exit_code}, not {expected.exit_code}{why}")
     if expected.answered is not None and answer.answered is not expected.answered:
-        found.append("it was answered" if answer.answered else "it was not answered")
+        faults.append("it was answered" if answer.answered else "it was not answered")
     text = _as_read(answer.text or "")
     lacking = [phrase for phrase in _several(expected.contains) if _as_read(phrase) not in text]
     unwanted = [phrase for phrase in _several(expected.not_contains) if _as_read(phrase) in text]
-    uncited = [one for one in _several(expected.cites) if one not in answer.cited]
+    uncited = [citation for citation in _several(expected.cites) if citation not in answer.cited]
     return [
-        *found,
-        *(f"the answer does not hold {one!r}" for one in lacking),
-        *(f"the answer holds {one!r}" for one in unwanted),
-        *(f"the answer does not cite {one!r}" for one in uncited),
+        *faults,
+        *(f"the answer does not hold {phrase!r}" for phrase in lacking),
+        *(f"the answer holds {phrase!r}" for phrase in unwanted),
+        *(f"the answer does not cite {citation!r}" for citation in uncited),
     ]
 
 
 def _as_read(text: str) -> str:
     """Return a text so that those which look the same are the same, whatever their case and white space."""
-    shown = "".join(char for char in plain_signs(text) if unicodedata.category(char) != "Cf")
-    return fold_name(one_line(shown))
+    visible_text = "".join(char for char in plain_signs(text) if unicodedata.category(char) != "Cf")
+    return fold_name(one_line(visible_text))
 
 
 def _several(phrases: _Phrases) -> tuple[str, ...]:

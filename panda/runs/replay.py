@@ -80,13 +80,16 @@ def begin_run(
     selection: Sequence[str] = (),
 ) -> RunFolder:
     """The directory of a new run over saved turns, none of which has been run yet; *selection* is noted."""
-    for one in places:
-        guard_links(settings.on_store(one.layout.root))
+    for place in places:
+        guard_links(settings.on_store(place.layout.root))
     turns = [
-        PlannedTurn(one.number, one.user, None if one.layout.root == store.root else str(one.layout.root))
-        for one in places
+        PlannedTurn(
+            place.number, place.user, None if place.layout.root == store.root else str(place.layout.root)
+        )
+        for place in places
     ]
-    ran_on, options = fingerprint_now(settings, environ), Options(live, tuple(selection))
+    ran_on = fingerprint_now(settings, environ)
+    options = Options(live, tuple(selection))
     return RunFolder.create(store, settings.clock, mode, turns, fingerprint=ran_on, options=options)
 
 
@@ -121,7 +124,8 @@ def run_turns(
                 _tell(line)
                 advance()
         run.finish(settings.clock)
-        seconds, noun = time.monotonic() - started, "turn" if len(places) == 1 else "turns"
+        seconds = time.monotonic() - started
+        noun = "turn" if len(places) == 1 else "turns"
         each = f", {seconds / len(places):.2f} s a turn" if places else ""
         _log.info(f"{len(places)} {noun} in {seconds:.1f} s{each}")
         return sorted(run.lines(), key=lambda line: (line.user, line.turn))
@@ -243,7 +247,8 @@ def simulate(
             app.meaning.fill(settings.user)
         halted = _run(app, saved, recordings)
         again = app.store.open(number)
-        different, outcome = _differences(saved, again), read_outcome(again)
+        different = _differences(saved, again)
+        outcome = read_outcome(again)
         changed = _changed(app, saved, again, metadata.created_at)
     finally:
         app.index.close()
@@ -251,7 +256,11 @@ def simulate(
     came_to = metadata.outcome if metadata.status == "approved" else outcome_of(metadata)
     ends_otherwise = not halted and came_to not in (None, outcome.outcome)
     differs = bool(different or misses or ends_otherwise)
-    result: Result = "halted" if halted else "differs" if differs else "same"
+    result: Result = "same"
+    if halted:
+        result = "halted"
+    elif differs:
+        result = "differs"
     findings = [halted] if halted else []
     if result == "differs" and answers == "recorded" and saved.is_of_lists():
         result = "not judged"
@@ -262,7 +271,16 @@ def simulate(
         more = f" and {len(changed) - _MOST_CHANGED} more" if len(changed) > _MOST_CHANGED else ""
         findings.append(f"changed since the turn: {', '.join(changed[:_MOST_CHANGED])}{more}")
     where = str(layout.of(settings.user).turn(number).directory)
-    return TurnLine(number, settings.user, where, result, tuple(findings), different, misses, outcome)
+    return TurnLine(
+        number,
+        settings.user,
+        directory=where,
+        result=result,
+        findings=tuple(findings),
+        different=different,
+        misses=misses,
+        outcome=outcome,
+    )
 
 
 def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
@@ -292,7 +310,8 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
 def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
     """Bring back the files that a recorded step made in its turn's directory."""
     for name in step.artifacts:
-        source, target = saved.paths / name, again.paths / name
+        source = saved.paths / name
+        target = again.paths / name
         for path in (source, *source.rglob("*")):
             check_links(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -304,10 +323,11 @@ def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
 
 def _changed(app: App, saved: TurnFolder, again: TurnFolder, began: datetime) -> list[str]:
     """
-    What the snapshots of the saved turn and of the one that was run tell apart. They hold one digest for
+    Return what differs between the snapshots of the saved turn and of its replay. They hold one digest for
     several notes: of these only such are named as were written since.
     """
-    before, now = saved.snapshot(), again.snapshot()
+    before = saved.snapshot()
+    now = again.snapshot()
     if before is None or now is None:
         return []
     notes = app.index.read(app.settings.user, lambda view: view.note_digests())
@@ -322,26 +342,29 @@ def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
     retrieval plan but for the last digits of scores, in which processors differ, and of what earlier versions
     called otherwise.
     """
-    before, after = _documents(saved.paths.directory), _documents(again.paths.directory)
-    found = {}
+    before = _documents(saved.paths.directory)
+    after = _documents(again.paths.directory)
+    differences = {}
     for name in sorted(before.keys() | after.keys()):
-        one = before.get(name)
-        two = after.get(name)
+        old = before.get(name)
+        new = after.get(name)
         say_the_same = _SAY_THE_SAME.get(name)
-        if one != two and not (say_the_same and one and two and say_the_same(one, two)):
-            texts = (one or "").splitlines(), (two or "").splitlines()
+        if old != new and not (say_the_same and old and new and say_the_same(old, new)):
+            texts = (old or "").splitlines(), (new or "").splitlines()
             lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
             more = (
                 [f"[…] {count_noun(len(lines) - _SHOWN_LINES, 'more line')}"]
                 if len(lines) > _SHOWN_LINES
                 else []
             )
-            found[name] = "\n".join(lines[:_SHOWN_LINES] + more)
-    return found
+            differences[name] = "\n".join(lines[:_SHOWN_LINES] + more)
+    return differences
 
 
 def _rank_alike(before: str, after: str) -> bool:
-    """Whether two retrieval plans differ in nothing but the last digits of what an encoder computed."""
+    """
+    Return whether two retrieval plans differ in nothing but the last digits of what an encoder computed.
+    """
     plans = [parse_json(text, where=RETRIEVAL_PLAN_JSON) for text in (before, after)]
     scores: list[list[float]] = []
     for plan in plans:
@@ -357,11 +380,13 @@ def _rank_alike(before: str, after: str) -> bool:
         for turn in plan.get("turn_relevance", {}).values():
             turn["reason"] = str(turn.get("reason")).replace("; model and index", "; closeness and index")
     alike = len(scores[0]) == len(scores[1]) and plans[0] == plans[1]
-    return alike and all(abs(one - two) <= _ROUNDING for one, two in zip(*scores, strict=True))
+    return alike and all(abs(first - second) <= _ROUNDING for first, second in zip(*scores, strict=True))
 
 
 def _judged_alike(before: str, after: str) -> bool:
-    """Whether two files of gathered context differ in nothing but how a second `retry` was recorded."""
+    """
+    Return whether two files of gathered context differ in nothing but how a second `retry` was recorded.
+    """
     return parse(GatheredContext, before, where="saved") == parse(GatheredContext, after, where="now")
 
 
@@ -374,14 +399,17 @@ _SAY_THE_SAME: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def _documents(directory: Path) -> dict[str, str]:
-    """What a turn's query, memory and answers decide of its files, by name; no times and measurements."""
-    found = {}
+    """
+    Return the text of each file of a turn that its query, memory and answers decide, by name; no times and
+    measurements.
+    """
+    documents = {}
     for path in (path for path in directory.rglob("*") if path.is_file()):
         name = path.relative_to(directory).as_posix()
         if name in _MEASURED or name.startswith(("webpage_cache/", "research.", f"{IMAGES}/")):
             continue
-        found[name] = text = read_text(path)
+        documents[name] = text = read_text(path)
         value = parse_json(text, where=str(path)) if path.parent.name == "steps" else None
         if isinstance(value, dict):
-            found[name] = render_json({key: part for key, part in value.items() if key != "seconds"})
-    return found
+            documents[name] = render_json({key: part for key, part in value.items() if key != "seconds"})
+    return documents

@@ -103,12 +103,12 @@ def _write_page(path: Path, template: str, **values: Any) -> None:
     write_output(path, page.encode("utf-8", errors="replace"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Case:
     of: str  # what it belongs to
     name: str  # its name
     seconds: float  # how long it took
-    said: Mapping[str, Sequence[str]]
+    findings: Mapping[str, Sequence[str]]
     """What is wrong, a sentence each: under failure, error or skipped; nothing of a case that passed."""
     outcome: str | None = None  # what the turn of an item came to
 
@@ -127,8 +127,8 @@ def write_diff_junit(path: Path, diff: RunDiff, before: Side, after: Side, thres
     for change in diff.answers:
         differences[change.user, change.turn].append(f"{change.recipe}: the answer changed")
     lacking: dict[TurnKey, list[str]] = defaultdict(list)
-    for one in diff.not_judged:
-        lacking[one.user, one.turn].append(f"{one.side}: {one.reason}")
+    for unjudged in diff.not_judged:
+        lacking[unjudged.user, unjudged.turn].append(f"{unjudged.side}: {unjudged.reason}")
     seconds = {
         outcome.key: sum(cost.seconds or 0 for cost in outcome.phases)
         for side in (before, after)
@@ -139,10 +139,10 @@ def write_diff_junit(path: Path, diff: RunDiff, before: Side, after: Side, thres
     for key in in_order(seconds.keys() | lacking.keys()):
         user, turn = key
         name = f"turn {turn}" if isinstance(turn, int) else turn
-        said = {"failure": differences[key], skipped: lacking[key]}
-        cases.append(_Case(user, name, seconds.get(key, 0), said))
+        messages = {"failure": differences[key], skipped: lacking[key]}
+        cases.append(_Case(of=user, name=name, seconds=seconds.get(key, 0), findings=messages))
     of_all = {"failure": find_growth(diff, thresholds), "error": find_faults(diff, thresholds)}
-    cases.append(_Case("panda diff", "all turns", 0, of_all))
+    cases.append(_Case(of="panda diff", name="all turns", seconds=0, findings=of_all))
     _write_suite(path, f"panda diff {before.name} {after.name}", cases)
 
 
@@ -159,28 +159,41 @@ def write_batch_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Seq
         kind = "error" if line.result == "away" else "failure"
         findings = {kind: line.findings}
         seconds = line.seconds or 0
-        cases.append(_Case(line.user, str(line.item), seconds, said=findings, outcome=line.turn_outcome))
+        cases.append(
+            _Case(
+                of=line.user,
+                name=str(line.item),
+                seconds=seconds,
+                findings=findings,
+                outcome=line.turn_outcome,
+            )
+        )
     kind = "error" if any(line.findings for line in lines) else "skipped"
-    cases += [_Case(one.user, str(one.item), 0, {kind: [_LEFT]}) for one in left]
+    cases += [
+        _Case(of=planned.user, name=str(planned.item), seconds=0, findings={kind: [_LEFT]})
+        for planned in left
+    ]
     _write_suite(path, f"panda batch {run}", cases)
 
 
 def _write_suite(path: Path, name: str, cases: Iterable[_Case]) -> None:
     """Control characters, which XML can't hold, become U+FFFD."""
     suite = ElementTree.Element("testsuite", name=name)
-    for one in cases:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=one.of, name=_plain(one.name), time=f"{one.seconds:.3f}"
+    for case in cases:
+        element = ElementTree.SubElement(
+            suite, "testcase", classname=case.of, name=_plain(case.name), time=f"{case.seconds:.3f}"
         )
-        if one.outcome is not None:
-            properties = ElementTree.SubElement(case, "properties")
-            ElementTree.SubElement(properties, "property", name="outcome", value=one.outcome)
-        for kind, said in one.said.items():
-            if said:
-                ElementTree.SubElement(case, kind, message=_plain(said[0])).text = _plain("\n".join(said))
+        if case.outcome is not None:
+            properties = ElementTree.SubElement(element, "properties")
+            ElementTree.SubElement(properties, "property", name="outcome", value=case.outcome)
+        for kind, texts in case.findings.items():
+            if texts:
+                ElementTree.SubElement(element, kind, message=_plain(texts[0])).text = _plain(
+                    "\n".join(texts)
+                )
     suite.set("tests", str(len(suite)))
     for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(count, str(sum(case.find(kind) is not None for case in suite)))
+        suite.set(count, str(sum(element.find(kind) is not None for element in suite)))
     ElementTree.indent(suite)
     text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
     declaration, _, text = text.partition("\n")

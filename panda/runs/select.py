@@ -42,7 +42,7 @@ class TurnFilter:
     status: str | None = None  # status, as in metadata.json
 
     def takes(self, metadata: Metadata) -> bool:
-        """Whether a turn is taken."""
+        """Return whether a turn is taken."""
         return (
             self.session in (None, metadata.session_id)
             and (self.since is None or metadata.created_at >= self.since)
@@ -85,7 +85,7 @@ def select_turns(
             else:
                 places += [place for place in _turns_of(store) if place.number in bounds]
     places = list(dict.fromkeys(places))
-    taken = [one for one in places if takes_all or wanted.takes(one.folder().read_metadata())]
+    taken = [place for place in places if takes_all or wanted.takes(place.folder().read_metadata())]
     if not taken:
         fix = "see panda list for the turns"
         raise UsageError("the selection holds no turn", where=_WHERE, fix=fix)
@@ -122,11 +122,13 @@ def _turns_below(word: str) -> Iterator[TurnPlace]:
     path = path.absolute()
     turns = [path] if turn_number(path.name) is not None else sorted(path.rglob("turns/turn_*"))
     for directory in turns or sorted(path.iterdir()):
-        number, home = turn_number(directory.name), directory.parent
+        number = turn_number(directory.name)
+        home = directory.parent
         if number is None or not directory.is_dir():
             continue
         if home.name != "turns" or home.parent.parent.name != "users":
-            message, fix = "a saved turn can only be judged in its store", "…/users/USER/turns/turn_NNNNNN"
+            message = "a saved turn can only be judged in its store"
+            fix = "…/users/USER/turns/turn_NNNNNN"
             raise UsageError(message, where=str(directory), fix=f"give a directory {fix}")
         yield TurnPlace(Layout(home.parent.parent.parent), home.parent.name, number)
 

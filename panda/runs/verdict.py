@@ -58,7 +58,8 @@ def judge_turn(directory: Path) -> list[Problem]:
     does not stand in the turn's own files, is not judged; nothing is said of a turn that lies in no store or
     has lost something to `panda forget`.
     """
-    number, users = turn_number(directory.name), directory.parent.parent.parent
+    number = turn_number(directory.name)
+    users = directory.parent.parent.parent
     if number is None or directory.parent.name != "turns" or users.name != "users":
         return []
     store = Layout(users.parent).of(directory.parent.parent.name)
@@ -67,7 +68,8 @@ def judge_turn(directory: Path) -> list[Problem]:
         metadata = folder.read_metadata()
         if metadata.forgotten_at is not None:
             return []
-        calls, document = folder.load_calls(), folder.read_context()
+        calls = folder.load_calls()
+        document = folder.read_context()
         return [
             *_check_calls(str(folder.paths / CALLS_JSONL), metadata, calls),
             *_check_judgement(folder, calls),
@@ -81,10 +83,11 @@ def judge_turn(directory: Path) -> list[Problem]:
 
 def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> Iterator[Problem]:
     """
-    Whether what is written out hashes to its name, each hash is spelt out once, and no line is missing; and
-    whether what a turn went on with keeps to what was allowed.
+    Yield a problem where a text does not hash to its name, a hash is not spelt out once, a line is missing,
+    or a reply that a turn went on with was not allowed.
     """
-    known, last = set(), {}
+    spelt_out = set()
+    last = {}
     for line, call in enumerate(calls, 1):
         if call.n != line:
             yield Problem(f"is call {call.n}, not {line}: a line is missing", path, line=line)
@@ -98,15 +101,16 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
                 continue
             if part.content and text_digest(part.content) != part.sha256:
                 yield Problem("a prompt is not the text of its hash", path, line=line, key="sha256")
-            if not part.content and part.sha256 not in known:
+            if not part.content and part.sha256 not in spelt_out:
                 yield Problem(f"no line spells out {part.sha256[:12]}…", path, line=line, key="sha256")
-            known.add(part.sha256)
+            spelt_out.add(part.sha256)
         if isinstance(call, ChoiceCall):
             if any(option.logprob > 0 or option.tokens < 1 for option in call.options):
                 yield Problem("an option has no log-probability", path, line=line, key="options")
         elif isinstance(call, GeneratedCall):
             last[call.execution, call.recipe] = line, call  # an earlier one was asked again
-            written, most = call.usage.output, call.parameters.get("max_tokens")
+            written = call.usage.output
+            most = call.parameters.get("max_tokens")
             if written is not None and most is not None and written > most:
                 message = f"{written} tokens were written, {most} were allowed"
                 yield Problem(message, path, line=line, key="usage")
@@ -131,7 +135,10 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
 
 
 def _check_judgement(folder: TurnFolder, calls: Sequence[ModelCall]) -> Iterator[Problem]:
-    """Whether gathered_context.json says pass where the model that judged §2 last said something else."""
+    """
+    Yield a problem if gathered_context.json says pass where the model that judged §2 last said something
+    else.
+    """
     gathered = folder.find(GatheredContext)
     judged = [call for call in calls if isinstance(call, GeneratedCall) and _JUDGE in call.recipe]
     if gathered is None or gathered.verdict.status != "pass" or not judged:
@@ -144,7 +151,10 @@ def _check_judgement(folder: TurnFolder, calls: Sequence[ModelCall]) -> Iterator
 
 
 def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:
-    """What is wrong with a reply. Raises SchemaError where it cannot be judged by its schema."""
+    """
+    Return what is wrong with a reply, None if nothing is. Raises SchemaError: it cannot be judged by its
+    schema.
+    """
     if call.finish_reason == "length":
         return "cut off at max_tokens"
     if (schema := call.parameters.get("schema")) is None:
@@ -158,16 +168,18 @@ def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:
 
 def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[Problem]:
     for section in document.sections:
-        most, size = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
+        most = SECTIONS[section.number].budget_tokens
+        size = count_tokens(render_section(section))
         if size > most and section.number > Phase.QUERY_ANALYZER:  # the query's own section is never cut
             over = f"{size:,} tokens, {size - most:,} more than its budget of {most:,}"
             yield Problem(f"§{section.number} has {over}", str(folder.paths / CONTEXT_MD))
 
 
 def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
-    """Whether the turn went where its own decisions send it."""
+    """Yield a problem where the turn did not go where its own decisions send it."""
     wrong: list[tuple[str, str, str]] = []
-    reflection, plan = folder.find(Reflection), folder.find(Plan)
+    reflection = folder.find(Reflection)
+    plan = folder.find(Plan)
     if reflection is not None and reflection.decision == "CLARIFY" and metadata.status == "approved":
         wrong.append((REFLECTION_JSON, "decision", reflection.decision))
     last_plan = max((n for n, phase in enumerate(metadata.route) if phase == Phase.PLANNER), default=-1)
@@ -185,19 +197,23 @@ def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
 def _check_answer(
     store: UserStore, folder: TurnFolder, metadata: Metadata, document: ContextDocument
 ) -> Iterator[Problem]:
-    """Whether an approved answer is that of §5, and phase 6's own check of its items finds nothing."""
+    """
+    Yield a problem if an approved answer is not that of §5, or phase 6's own check of its items finds one.
+    """
     answer = document.section(Phase.SYNTHESIZER)
     if metadata.status != "approved" or answer is None:
         return
-    analysis, session = folder.find(QueryAnalysis), None
+    analysis = folder.find(QueryAnalysis)
+    session = None
     kept_key = analysis.kept_content if analysis else None
     if analysis is not None and (kept_key is not None or analysis.reading.recap):  # it shows something of it
         session = rebuild_session(store, metadata.session_id, before_turn=folder.number)
     turn = Turn(folder, store, session=session)
-    kept, response = kept_again(turn), folder.read_text(RESPONSE_MD).strip()
-    shown = render_response(answer.text, [*attachments(turn), *kept]).strip()
-    if response != shown:
-        lost = kept_key is not None and not kept and response.startswith(shown)
+    kept_items = kept_again(turn)
+    response = folder.read_text(RESPONSE_MD).strip()
+    expected = render_response(answer.text, [*attachments(turn), *kept_items]).strip()
+    if response != expected:
+        lost = kept_key is not None and not kept_items and response.startswith(expected)
         message = f"the kept content {kept_key} is gone" if lost else "is not the answer of §5 in context.md"
         verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
         yield Problem(message, str(folder.paths / RESPONSE_MD), verdict=verdict)
@@ -220,7 +236,8 @@ class _RecordedNodes:
         self._past = PastReader(store, Bound(folder.number, metadata.created_at, folder.snapshot()))
         self._held: dict[str, list[Line]] = {}
         gathered = folder.find(GatheredContext)
-        for section in gathered.sections if gathered else ():
+        sections = gathered.sections if gathered else ()
+        for section in sections:
             for item in section.items:
                 for node_id in item.node_ids:
                     self._held.setdefault(node_id, []).append(Line(item.text, "default", 1.0, None))

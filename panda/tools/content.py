@@ -32,26 +32,26 @@ class _Draft(TypedDict):
     _Draft,
     from_store=True,
 )
-def generate_content(given: _DraftArguments, context: ToolContext) -> ToolResult:
+def generate_content(arguments: _DraftArguments, context: ToolContext) -> ToolResult:
     """The key under which the draft is kept, `t{turn}_s{step}_{type}_{n}`; a draft is no evidence."""
     if context.draft is None or context.folder is None:
         raise UsageError("a draft is written within a turn", fix="ask for it with panda turn")
-    text = context.draft(given.type, given.brief).strip()
+    text = context.draft(arguments.type, arguments.brief).strip()
     if not text:
         raise UsageError("the model wrote nothing")
-    kept = text.encode("utf-8")
-    is_cut = len(kept) > _MOST_BYTES - 1
+    encoded = text.encode("utf-8")
+    is_cut = len(encoded) > _MOST_BYTES - 1
     if is_cut:
-        mark = f"\n[… cut: {len(kept):,} bytes were written, {_MOST_BYTES:,} are kept]"
-        text = kept[: _MOST_BYTES - len(mark.encode()) - 1].decode("utf-8", "ignore") + mark
-    key = f"t{context.turn}_s{context.step}_{given.type}_1"
+        mark = f"\n[… cut: {len(encoded):,} bytes were written, {_MOST_BYTES:,} are kept]"
+        text = encoded[: _MOST_BYTES - len(mark.encode()) - 1].decode("utf-8", "ignore") + mark
+    key = f"t{context.turn}_s{context.step}_{arguments.type}_1"
     path = f"artifacts/{key}.md"
     write_atomic(context.folder / path, text + "\n")
     return ToolResult(
         "success",
-        data=_Draft(key=key, type=given.type, brief=given.brief, characters=len(text), cut=is_cut),
-        claims=(Claim(f"a draft was written: {given.type} {key}", 1.0, path),),
-        entities=(StepEntity(f"content:{key}", given.type, key, "create"),),
+        data=_Draft(key=key, type=arguments.type, brief=arguments.brief, characters=len(text), cut=is_cut),
+        claims=(Claim(f"a draft was written: {arguments.type} {key}", 1.0, path),),
+        entities=(StepEntity(f"content:{key}", arguments.type, key, "create"),),
         artifacts=(path,),
         text=text,
     )

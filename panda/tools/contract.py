@@ -57,7 +57,7 @@ class ToolResult:
 class Ask(Protocol):
     """Asks the recipe of a step, given options, variables and documents, for the content of its reply."""
 
-    def __call__(self, contract: StepContract[R], /, **given: Any) -> R: ...
+    def __call__(self, contract: StepContract[R], /, **request_fields: Any) -> R: ...
 
 
 Draft = Callable[[str, str], str]
@@ -69,7 +69,7 @@ class Workspace(Protocol):
 
     @property
     def dry(self) -> bool:
-        """Whether changes stay in memory."""
+        """Return whether changes stay in memory."""
 
     def settle_change(self, step: Step) -> Step | None:
         """Return the finished step of a change that a killed run had announced; None: it is to be made."""
@@ -156,7 +156,7 @@ def tool(
     """
 
     def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
-        takes = run.__annotations__["given"]
+        takes = next(iter(run.__annotations__.values()))
         return Tool(
             name=name,
             kind=kind,
@@ -184,9 +184,9 @@ class QueryArguments(Arguments, frozen=True):
 
 
 def _schema(of: type) -> Mapping[str, Any]:
-    made = msgspec.json.schema(of)
-    parts = made.pop("$defs")
-    top = parts.pop(made["$ref"].rpartition("/")[2])
+    schema = msgspec.json.schema(of)
+    parts = schema.pop("$defs")
+    top = parts.pop(schema["$ref"].rpartition("/")[2])
     top.pop("title")
     for name, hint in get_type_hints(of).items():
         if get_origin(hint) is Literal:  # msgspec sorts them; the first ones are the likely ones

@@ -48,10 +48,12 @@ def find_candidates(turns: Sequence[TurnRecord]) -> list[Candidate]:
 def _candidate(text: str, turn: int) -> Candidate | None:
     if is_question(text):
         return None
-    for one in find_statements([text]):
-        if one.key is not None:
-            value = ", ".join(one.value) if isinstance(one.value, tuple) else str(one.value)
-            return Candidate(one.key, value, text, turn, sure=True) if one.entity is None else None
+    for statement in find_statements([text]):
+        if statement.key is not None:
+            value = ", ".join(statement.value) if isinstance(statement.value, tuple) else str(statement.value)
+            return (
+                Candidate(statement.key, value, text, turn, sure=True) if statement.entity is None else None
+            )
     habit = read_habit(text.rstrip(" .!…"))
     return Candidate(*habit, text, turn, sure=False) if habit else None
 
@@ -71,20 +73,20 @@ def choose_facts(
         lasts: Says whether a candidate is meant to last.
         warn: Is told of what was refused.
     """
-    known = {f"s{n}": candidate for n, candidate in enumerate(candidates, 1)}
+    by_id = {f"s{n}": candidate for n, candidate in enumerate(candidates, 1)}
     options = [
-        Option(id_, candidate.text, (NodeKind.TURN.id(candidate.turn),)) for id_, candidate in known.items()
+        Option(id_, candidate.text, (NodeKind.TURN.id(candidate.turn),)) for id_, candidate in by_id.items()
     ]
     queries = "\n".join(f"Turn {turn.number}: {one_line(turn.query)}" for turn in turns)
     reply = ask(
         MEMORY_REFLECTION,
         options={"keep": options},
         extra={"turns": queries},
-        inputs=FactsInputs(lasts=lambda id_: lasts(known[id_])),
+        inputs=FactsInputs(lasts=lambda id_: lasts(by_id[id_])),
     )
     chosen: dict[str, Candidate] = {}
     for fact in reply.facts:
-        candidate = known[fact.keep]
+        candidate = by_id[fact.keep]
         value = one_line(fact.value or candidate.value)
         if value.lower() not in candidate.text.lower():
             warn(f"not proposed: {value!r} does not stand in turn {candidate.turn}")

@@ -81,10 +81,10 @@ class _Passages(TypedDict):
     _Matches,
     from_store=True,
 )
-def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
+def query_memory(arguments: QueryArguments, context: ToolContext) -> ToolResult:
     """Matches, best first; expired lines are left out, corrupt nodes are named under faults."""
-    nodes, faults = _load_nodes(given.query, context, _MEMORY_KINDS, limit=_MOST_MEMORY_NODES)
-    best = [(node, best_items(node, given.query, limit=_MOST_MEMORY_LINES)) for node in nodes]
+    nodes, faults = _load_nodes(arguments.query, context, _MEMORY_KINDS, limit=_MOST_MEMORY_NODES)
+    best = [(node, best_items(node, arguments.query, limit=_MOST_MEMORY_LINES)) for node in nodes]
     chosen = [(node, items) for node, items in best if items]
     matches = [
         _Match(
@@ -114,38 +114,39 @@ def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
     _Staged,
     from_store=True,
 )
-def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
+def create_memory(arguments: _CreateArguments, context: ToolContext) -> ToolResult:
     """
     Return the staged value as staged_memory.json holds it; only what stands in the query can be staged. What
     the user told is noted without the tool, and not staged a second time.
     """
-    value: Plain = tuple(given.value) if isinstance(given.value, list) else given.value
+    value: Plain = tuple(arguments.value) if isinstance(arguments.value, list) else arguments.value
     query = one_line(context.query)
-    text = one_line(given.text)
+    text = one_line(arguments.text)
     if text not in query:
         raise UsageError("the text is not part of the user's query; only what the user says is remembered")
-    claim = Claim(given.text, None, "§0.raw_query")
+    claim = Claim(arguments.text, None, "§0.raw_query")
     if any(text in one_line(statement) or one_line(statement) in text for statement in context.noted_texts):
         return ToolResult("success", data=_Staged(staged=None), claims=(claim,), text=_ALREADY_NOTED)
-    entity = given.entity or None
-    said = [("value", part) for part in (value if isinstance(value, tuple) else (value,))]
-    for name, part in (*said, ("entity", entity)):
+    entity = arguments.entity or None
+    parts = value if isinstance(value, tuple) else (value,)
+    stated = [("value", part) for part in parts]
+    for name, part in (*stated, ("entity", entity)):
         if isinstance(part, str) and one_line(part).lower() not in query.lower():
             raise UsageError(f"the {name} {part!r} does not stand in the user's query")
-    if entity is not None and given.kind == "preference":
+    if entity is not None and arguments.kind == "preference":
         raise UsageError("a preference is the user's own", fix="use the kind fact for anybody else")
     staged = stage_value(
         user=context.store.user,
-        kind=given.kind,
-        relation=given.relation,
+        kind=arguments.kind,
+        relation=arguments.relation,
         value=value,
-        text=given.text,
+        text=arguments.text,
         source_turn=context.turn,
         entity=entity,
     )
-    prefix = "memory" if given.kind == "preference" else "fact"
+    prefix = "memory" if arguments.kind == "preference" else "fact"
     key = Subject("local", staged.entity, staged.relation).key(context.store.user)
-    entry = StepEntity(f"{prefix}:{key}", given.kind, key, "create")
+    entry = StepEntity(f"{prefix}:{key}", arguments.kind, key, "create")
     return ToolResult("success", data=_Staged(staged=encode(staged)), claims=(claim,), entities=(entry,))
 
 
@@ -156,11 +157,13 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     _Passages,
     from_store=True,
 )
-def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
+def search_documents(arguments: QueryArguments, context: ToolContext) -> ToolResult:
     """Passages that share most words with the query come first; corrupt nodes are named under faults."""
-    nodes, faults = _load_nodes(given.query, context, _DOC_KINDS, limit=_MOST_DOC_NODES)
-    best = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
-    shares = {item.text: share_of_words(given.query, item.text) for _, item in best}
+    nodes, faults = _load_nodes(arguments.query, context, _DOC_KINDS, limit=_MOST_DOC_NODES)
+    best = [
+        (node, item) for node in nodes for item in best_items(node, arguments.query, limit=_MOST_DOC_LINES)
+    ]
+    shares = {item.text: share_of_words(arguments.query, item.text) for _, item in best}
     pairs = sorted((pair for pair in best if shares[pair[1].text]), key=lambda pair: -shares[pair[1].text])
     place = context.store.place
     texts = {node.provenance: read_text(place(unescape_path(node.provenance))) for node, _ in pairs}
@@ -232,7 +235,7 @@ def _stands(item: Line) -> bool:
 
 def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Line]:
     """The lines of a node that share most words with the query, in its order; the first ones if none does."""
-    usable = [one for one in node.items if _stands(one) and (expired or one.confidence >= EXPIRED_BELOW)]
+    usable = [line for line in node.items if _stands(line) and (expired or line.confidence >= EXPIRED_BELOW)]
     order = sorted(range(len(usable)), key=lambda i: -share_of_words(query, usable[i].text))
     return [usable[i] for i in sorted(order[:limit])]
 

@@ -35,7 +35,9 @@ from panda.web.page_browser import PageBrowser, open_page_browser
 from panda.web.reading import read_page_controls
 
 MOST_STEPS = 8
-_MOST_CONTROLS, _MOST_LINES, _LINE_CHARS = 60, 40, 300
+_MOST_CONTROLS = 60
+_MOST_LINES = 40
+_LINE_CHARS = 300
 _PRIORS = {"form": 0.9, "next": 0.8}  # what is tried where no link is close to the goal; links have less
 _LINK_PRIOR = 0.7
 _FEW_WORDS = 25  # a page with scripts and fewer words may get its text from them
@@ -43,10 +45,11 @@ _STOP = Option("stop", "stop", shown="stop: the goal is reached, or nothing here
 
 
 def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
-    """What the pages of a site say of a goal, from one of them on; see panda/tools/web.py."""
+    """Return what the pages of a site say of a goal, from one of them on; see panda/tools/web.py."""
     if context.ask is None:
         raise UsageError("what is opened next is chosen by a recipe, and this command asks none")
-    start, client = parse_url(url), client_of(context)
+    start = parse_url(url)
+    client = client_of(context)
 
     def check(at: Url) -> None:
         if site_of(str(at)) != site_of(str(start)) and not client.rules.names(at):
@@ -57,7 +60,7 @@ def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
     if context.web_browser:
         opened = open_page_browser(client, check)
     with opened as browser:
-        walk = _Walk(goal, context, context.ask, client, check, browser)
+        walk = _Walk(goal, context, ask=context.ask, client=client, check=check, browser=browser)
         return walk.run(Control("link", "start", str(start)))
 
 
@@ -94,7 +97,8 @@ class _Walk:
     def run(self, control: Control) -> ToolResult:
         text = ""
         for left in reversed(range(MOST_STEPS)):
-            self.lines, self.screen = [], ""
+            self.lines = []
+            self.screen = ""
             try:
                 self._take(self._open(control, text), control)
             except WebError as exc:
@@ -147,44 +151,52 @@ class _Walk:
 
         well, rejected = choose_read_well(ask, [rated], again)
         (look,) = [*well, *(look for look, _ in rejected)]
-        self.page, url, title = look.page, look.page.final_url, look.visit.title
+        self.page = look.page
+        url = look.page.final_url
+        title = look.visit.title
         self.failed += [f"{url}: {missing}" for _, missing in rejected]
         by = f"{control.kind}: {control.label}" if self.steps else "start"
         self.steps.append({"by": by, "url": url, "title": title, "visit_id": look.visit.manifest.visit_id})
         controls = read_page_controls(look.page, parse_url(url))
-        self._keep(look, {one.label for one in controls}, quoted=bool(well))
+        self._keep(look, {other.label for other in controls}, quoted=bool(well))
         if look.in_browser and self.browser is not None and self.context.sees:
             pictures = (parse_picture(self.browser.picture(look.page)),)
-            said = ask(SCREEN_READING, variables={"goal": self.goal}, pictures=pictures)
-            self.screen = said.text
-        self.waiting = {key: one for key, one in self.waiting.items() if one.url}  # buttons go with a page
-        for one in controls:
-            key = f"{one.url} {one.field}" if one.url else f"{url} {one.label}"
+            reading = ask(SCREEN_READING, variables={"goal": self.goal}, pictures=pictures)
+            self.screen = reading.text
+        self.waiting = {
+            key: other for key, other in self.waiting.items() if other.url
+        }  # buttons go with a page
+        for other in controls:
+            key = f"{other.url} {other.field}" if other.url else f"{url} {other.label}"
             try:
-                self.check(parse_url(one.url or url))
+                self.check(parse_url(other.url or url))
             except WebError:
-                self.outside[site_of(one.url)] = None
+                self.outside[site_of(other.url)] = None
                 continue
-            if key not in self.used and one.url not in self.read and (one.url or look.in_browser):
-                self.waiting.setdefault(key, one)
+            if key not in self.used and other.url not in self.read and (other.url or look.in_browser):
+                self.waiting.setdefault(key, other)
 
     def _look(self, page: Page, *, in_browser: bool = False) -> tuple[Option, _Look]:
-        known = self.context.reader.visits([page.url]).get(page.url)
-        visit, directory = make_visit(page, known, self.context)
+        earlier_visit = self.context.reader.visits([page.url]).get(page.url)
+        visit, directory = make_visit(page, earlier_visit, self.context)
         quality = visit.manifest.extraction_quality or 0.0
         option = Option("p1", f"{quality:.2f} {visit.title}", (), quality)
         return option, _Look(page, visit, directory, in_browser)
 
     def _keep(self, look: _Look, labels: Collection[str], *, quoted: bool) -> None:
         """Write the visit, and take its lines, but for *labels*, which only lead on."""
-        visit, manifest, node = look.visit, look.visit.manifest, None
+        visit = look.visit
+        manifest = look.visit.manifest
+        node = None
         if self.context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
             write_visit(look.directory, visit)
             node = self.context.reader.load(NodeKind.VISIT.id(manifest.visit_id))
             self.nodes.append(node)
-        self.refreshes += [manifest.refreshes] if manifest.refreshes else []
+        if manifest.refreshes:
+            self.refreshes.append(manifest.refreshes)
         rated = []
-        for item in node.items if node else visit_lines(visit, self.context.store.clock()):
+        items = node.items if node else visit_lines(visit, self.context.store.clock())
+        for item in items:
             leads_on = item.text.removeprefix(f"{visit.title}: ") in labels
             is_address = item.content_type == "site_pattern" or item.text.endswith(f" {manifest.url}")
             if quoted and item.confidence >= EXPIRED_BELOW and not leads_on and not is_address:
@@ -196,7 +208,10 @@ class _Walk:
             self.lines.append((Option(f"c{n}", item.text[:_LINE_CHARS], (), share), claim))
 
     def _choose(self, *, is_last: bool) -> tuple[Control, str] | None:
-        """What is opened next, with what is typed there; the claims of the page are taken on the way."""
+        """
+        Return the control that is opened next, with what is typed there, None at the end; take the claims of
+        the page on the way.
+        """
         keys = sorted(self.waiting, key=lambda key: -share_of_words(self.goal, self.waiting[key].label))
         keys = [] if is_last else keys[:_MOST_CONTROLS]
         offered = {str(n): key for n, key in enumerate(keys, 1)}
@@ -219,8 +234,8 @@ class _Walk:
         return self.waiting.pop(key), one_line(reply.text or "") or words
 
     def _page_doc(self) -> str:
-        told = self.steps[-1]
-        parts = [f"# {one_line(told['title'])}", told["url"], "## Found so far"]
+        last_step = self.steps[-1]
+        parts = [f"# {one_line(last_step['title'])}", last_step["url"], "## Found so far"]
         parts += [f"- {one_line(claim.text)}" for claim in self.claims]
         parts += ["## Pages so far", *(f"- {step['url']} ({one_line(step['by'])})" for step in self.steps)]
         return "\n".join([*parts, *(f"- not read: {one_line(line)}" for line in self.failed)])
@@ -240,7 +255,9 @@ class _Walk:
             return ToolResult("error", error=": ".join([why, *self.failed[:1]]))
         files = tuple(file for node in self.nodes for file in files_of(node))
         claims = tuple(dict.fromkeys(self.claims))
-        return ToolResult("success", data, None, claims, entities_of(self.nodes), files)
+        return ToolResult(
+            "success", data, error=None, claims=claims, entities=entities_of(self.nodes), artifacts=files
+        )
 
 
 def _action(id_: str, control: Control, goal: str) -> Option:

@@ -56,7 +56,7 @@ class _Page:
     node: Node  # its node
     lines: list[ResearchClaim]  # what may be quoted of it
 
-    def said(self, line: ResearchClaim) -> str:
+    def text_of(self, line: ResearchClaim) -> str:
         return line.claim.removeprefix(f"{self.node.title}: ")
 
 
@@ -160,16 +160,18 @@ def _read(
     failed: list[str] = []
     away: list[str] = []
     for source in (source for source in sources if source.chosen):
-        known = None
+        earlier_visit = None
         try:
             url = str(parse_url(source.url))
-            known = context.reader.visits([url]).get(url)
-            visit, _ = refresh_visit(url, known, context, anew=anew)
+            earlier_visit = context.reader.visits([url]).get(url)
+            visit, _ = refresh_visit(url, earlier_visit, context, anew=anew)
         except WebError as exc:
             failed.append(f"{source.url}: {exc.message}")
-            away += [known.manifest.visit_id] if known else []
+            if earlier_visit:
+                away.append(earlier_visit.manifest.visit_id)
             continue
-        visit_id, url = visit.manifest.visit_id, visit.manifest.url
+        visit_id = visit.manifest.visit_id
+        url = visit.manifest.url
         node = context.reader.load(NodeKind.VISIT.id(visit_id))
         lines = [
             ResearchClaim(
@@ -205,7 +207,8 @@ def _usable(
 
     about = []
     for page in pages:
-        title, sample = page.node.title, " ".join(map(page.said, page.lines[:3]))
+        title = page.node.title
+        sample = " ".join(map(page.text_of, page.lines[:3]))
         share = share_of_words(query, f"{title} {sample}")
         about.append((Option(page.id, f"{title}. {sample}"[:300], (), share), page))
     relevant = [rated(page) for page in choose(ask, PAGE_RELEVANCE, about, lambda reply: reply.pages)]
@@ -242,15 +245,15 @@ def _told_lines(pages: Sequence[_Page], ask: Ask) -> list[ResearchClaim]:
         if zone.is_quotable
     ]
     chosen = choose(ask, PAGE_ZONES, options, lambda reply: reply.zones)
-    kept = {(page_id, item) for page_id, zone in chosen for item in zone.items}
-    left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - kept
-    return [line for page in pages for line in page.lines if (page.id, page.said(line)) not in left_out]
+    chosen_items = {(page_id, item) for page_id, zone in chosen for item in zone.items}
+    left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - chosen_items
+    return [line for page in pages for line in page.lines if (page.id, page.text_of(line)) not in left_out]
 
 
 def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConflict]:
-    told = [f"{claim.claim} ({claim.source})" for claim in claims]
+    texts = [f"{claim.claim} ({claim.source})" for claim in claims]
     pairs = [
-        (Option(f"x{n}", f"{told[i]} / {told[j]}", (), alike), (i, j))
+        (Option(f"x{n}", f"{texts[i]} / {texts[j]}", (), alike), (i, j))
         for n, (i, j, alike) in enumerate(_differing_pairs(claims), 1)
     ]
     return join_conflicts(claims, choose(ask, RESEARCH_CONFLICTS, pairs, lambda reply: reply.same))
@@ -272,7 +275,9 @@ def _price_of(claim: ResearchClaim) -> str | None:
 
 
 def _likeness(*titles: str) -> float:
-    """How likely two titles name one thing: the share of the shorter one's words; 0 for other models."""
+    """
+    Return how likely two titles name one thing: the share of the shorter one's words; 0 for other models.
+    """
     first, second = (set(re.findall(r"\w+", title.lower())) for title in titles)
     model, other = (set(_MODEL.findall(title.lower())) for title in titles)
     if not first or not second or (model and other and not (model <= other or other <= model)):
@@ -297,8 +302,8 @@ def _conflict(claims: Sequence[ResearchClaim]) -> ResearchConflict:
     sites = [claim.source for claim in unique]
     places = sites if len(set(sites)) == len(sites) else [claim.url for claim in unique]
     prices = [next(c.text for c in find_claims(claim.claim) if c.kind == "price") for claim in unique]
-    told = " or ".join(f"{price} ({place})" for price, place in zip(prices, places, strict=True))
-    return ResearchConflict(about, f"{about}: price {told}; the sources disagree", tuple(claims))
+    offers = " or ".join(f"{price} ({place})" for price, place in zip(prices, places, strict=True))
+    return ResearchConflict(about, f"{about}: price {offers}; the sources disagree", tuple(claims))
 
 
 def _quality(claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict]) -> float:
@@ -313,12 +318,12 @@ def _summary(
     query: str, claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict], ask: Ask
 ) -> str:
     """A report if its evidence holds, else what code counts."""
-    told = [conflict.text for conflict in conflicts]
+    conflict_texts = [conflict.text for conflict in conflicts]
     counted = f"Nothing was found on: {query}"
     if sites := dict.fromkeys(claim.source for claim in claims):
         count = f"{len(sites)} site{'s' if len(sites) > 1 else ''}"
-        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)})", *told])
-    findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *told]
+        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)})", *conflict_texts])
+    findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *conflict_texts]
     listed = "\n".join(findings) or "nothing was found"
     try:
         reply = ask(RESEARCH_REPORT, variables={"counted": counted}, extra={"findings": listed})

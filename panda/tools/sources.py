@@ -52,7 +52,10 @@ _WANTED: Mapping[str, Sequence[str]] = {
 
 
 def open_provider(setting: str | None, web: WebClient) -> Callable[[str], list[SearchResult]]:
-    """What searches for a phrase, of a setting "searxng:URL" or "file:DIRECTORY"; UsageError without one."""
+    """
+    Return a function that searches for a phrase, of a setting "searxng:URL" or "file:DIRECTORY"; UsageError
+    without one.
+    """
     kind, _, place = (setting or "").partition(":")
     if kind == "searxng":
         return partial(_ask_searxng, place, web)
@@ -67,7 +70,8 @@ def open_provider(setting: str | None, web: WebClient) -> Callable[[str], list[S
 
 def _ask_searxng(url: str, web: WebClient, phrase: str) -> list[SearchResult]:
     """The results for a phrase, best first; [] if there are none."""
-    asked, where = urlencode({"q": phrase, "format": "json"}), f"searxng:{url}"
+    asked = urlencode({"q": phrase, "format": "json"})
+    where = f"searxng:{url}"
     page = web.fetch(f"{url.rstrip('/')}/search?{asked}", robots=False)
     return _with_site(read_json_results(page.text or "", where=where))[:_MOST_RESULTS]
 
@@ -156,15 +160,18 @@ def judge_source(
     kind: str,
     *,
     rank: int,
-    known: Mapping[str, float],
+    site_qualities: Mapping[str, float],
     taken: Collection[str],
 ) -> float:
     """
-    How much a result promises, 0 to 1: by its place from 0, what is known of its site, and sites taken.
+    Return how much a result promises, 0 to 1: by its place from 0, the quality of its site, and the sites
+    taken.
 
     >>> good = SearchResult("https://shop.example/loq", "Lenovo LOQ 15", "In stock for $697.00")
     >>> poor = SearchResult("http://coupons.example/tag/x", "Coupons", "")
-    >>> judge = lambda r: judge_source(r, "price of the Lenovo LOQ 15", "prices", rank=0, known={}, taken=())
+    >>> def judge(result):
+    ...     query = "price of the Lenovo LOQ 15"
+    ...     return judge_source(result, query, "prices", rank=0, site_qualities={}, taken=())
     >>> judge(good), judge(poor)
     (0.82, 0.0)
     """
@@ -180,7 +187,7 @@ def judge_source(
         score += 0.15 if _PUBLIC.search(site) else 0.0
         score += 0.05 if "date" in claims and kind == "news" else 0.0
     score += 0.05 if result.url.startswith("https://") else 0.0
-    score += 0.2 * (known[site] - 0.5) if site in known else 0.0
+    score += 0.2 * (site_qualities[site] - 0.5) if site in site_qualities else 0.0
     score -= 0.25 if _POOR.search(site) else 0.0
     score -= 0.1 if _LIST.search(result.url) else 0.0
     score -= 0.15 if site in taken else 0.0
@@ -216,7 +223,8 @@ def choose_read_well(
     """
     well: list[_T] = []
     rejected: list[tuple[_T, str]] = []
-    guidance, missing = None, "it was not read well enough"
+    guidance = None
+    missing = "it was not read well enough"
     while rated:
         worse = [replace(option, prior=1 - option.prior) for option, _ in rated if guidance is None]
         options = [option for option, _ in rated]
@@ -230,13 +238,14 @@ def choose_read_well(
                 anew.append(fresh)
             else:
                 rejected.append((thing, missing))
-        rated, guidance = anew, f"Read once more: {missing}"
+        rated = anew
+        guidance = f"Read once more: {missing}"
     return well, rejected
 
 
 def subject_words(query: str) -> list[str]:
     """
-    What a query is about, without what it asks of it.
+    Return the words of a query that name its subject, without those that ask.
 
     >>> subject_words("How much does the Lenovo LOQ 15 cost?")
     ['Lenovo', 'LOQ', '15']
@@ -248,7 +257,8 @@ def subject_words(query: str) -> list[str]:
 
 def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
     """The search phrases: the query's words, its subject with what is wanted, a writer's own phrase."""
-    names, wanted = " ".join(subject_words(query)), _WANTED[kind]
+    names = " ".join(subject_words(query))
+    wanted = _WANTED[kind]
     texts = [" ".join(find_query_words(query)), query.strip(" ?."), *(f"{names} {word}" for word in wanted)]
     options = [
         Option(f"s{n}", text, (), share_of_words(query, text))
@@ -257,7 +267,9 @@ def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
     reply = ask(RESEARCH_PHRASES, options={"phrases": options})
     chosen = [option.text for option in options if option.id in reply.phrases] or [options[0].text]
     own = (reply.own_phrase or "").strip()
-    return list(dict.fromkeys([*([own] if own else []), *chosen]))
+    if own:
+        chosen.insert(0, own)
+    return list(dict.fromkeys(chosen))
 
 
 def choose_sources(
@@ -265,19 +277,23 @@ def choose_sources(
 ) -> list[Source]:
     """All results, best first by their quality, with those marked that are to be read."""
     unique = list({result.url: result for result in results}.values())
-    known = _known_sites(unique, context)
+    site_qualities = _known_sites(unique, context)
     rated: list[tuple[float, SearchResult]] = []
     taken: list[str] = []
     for rank, result in enumerate(unique):
-        rated.append((judge_source(result, query, kind, rank=rank, known=known, taken=taken), result))
+        rated.append(
+            (judge_source(result, query, kind, rank=rank, site_qualities=site_qualities, taken=taken), result)
+        )
         taken.append(site_of(result.url))
     rated.sort(key=lambda pair: -pair[0])
     options = [
         Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
         for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
     ]
-    kept = choose(ask, SOURCE_QUALITY, [(option, option) for option in options], lambda reply: reply.results)
-    worth = [(Option(o.id, o.text.partition(" ")[2], (), o.prior), o.id) for o in kept]
+    good_options = choose(
+        ask, SOURCE_QUALITY, [(option, option) for option in options], lambda reply: reply.results
+    )
+    worth = [(Option(o.id, o.text.partition(" ")[2], (), o.prior), o.id) for o in good_options]
     read = choose(ask, SOURCE_CHOICE, worth, lambda reply: reply.sources)
     return [
         Source(result.url, result.title, score, chosen=f"r{n}" in read)
@@ -290,5 +306,5 @@ def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[
     for result in results:
         with suppress(WebError):
             urls.append(str(parse_url(result.url)))
-    found = context.reader.visits(urls)
-    return {site_of(url): visit.manifest.extraction_quality or 0.0 for url, visit in found.items()}
+    visits_by_url = context.reader.visits(urls)
+    return {site_of(url): visit.manifest.extraction_quality or 0.0 for url, visit in visits_by_url.items()}

@@ -37,7 +37,7 @@ def why_unavailable(name: str, context: ToolContext) -> str | None:
 
 
 def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> str:
-    """What a model is told of tools: a line each, with the arguments they take."""
+    """Return the descriptions of tools for a model: a line each, with the arguments they take."""
     lines = []
     for tool in (TOOLS[name] for name in names):
         more = tool.describe_more(context) if context is not None else ""
@@ -87,8 +87,8 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     if tool is None:
         return ToolResult("error", error=f"there is no tool {name!r}; there are {', '.join(sorted(TOOLS))}")
     try:
-        given = msgspec.convert(arguments, tool.arguments)
-        result = tool.run(given, context)
+        converted = msgspec.convert(arguments, tool.arguments)
+        result = tool.run(converted, context)
     except msgspec.ValidationError as exc:
         return ToolResult("error", error=f"{name}: arguments: {exc}")
     except Problem as exc:
@@ -111,8 +111,8 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
     sources = {**_SOURCES, **tool.argument_sources}
     if not set(required) <= set(sources):
         return []
-    found = [sources[name](query, context)[:_MOST_VALUES] for name in required]
-    return [dict(zip(required, values, strict=True)) for values in product(*found)][:_MOST_VALUES]
+    choices = [sources[name](query, context)[:_MOST_VALUES] for name in required]
+    return [dict(zip(required, values, strict=True)) for values in product(*choices)][:_MOST_VALUES]
 
 
 def _urls(query: str, context: ToolContext) -> list[str]:
@@ -121,7 +121,9 @@ def _urls(query: str, context: ToolContext) -> list[str]:
 
 
 def _goals(query: str, context: ToolContext) -> list[str]:
-    """What is wanted of a site, in the words of a query that names an address of it."""
+    """
+    Return the goal of a query that names an address: its words without the address; [] if it names none.
+    """
     return [one_line(PAGE_ADDRESS.sub("the page", query))[:_GOAL_CHARS]] if PAGE_ADDRESS.search(query) else []
 
 

@@ -31,48 +31,53 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     no older than so many minutes is used as it is; 0 always asks the server.
     """
     url = str(parse_url(url))
-    known = context.reader.visits([url]).get(url)
+    earlier_visit = context.reader.visits([url]).get(url)
     age = timedelta(minutes=max_age_minutes)
-    if known is not None and age and context.store.clock() - known.manifest.visited_at <= age:
-        return _result(known, context, origin="cache")
+    if earlier_visit is not None and age and context.store.clock() - earlier_visit.manifest.visited_at <= age:
+        return _result(earlier_visit, context, origin="cache")
     try:
-        visit, origin = refresh_visit(url, known, context)
+        visit, origin = refresh_visit(url, earlier_visit, context)
     except WebError as exc:
-        if known is None:
+        if earlier_visit is None:
             raise
-        visit_id, place = known.manifest.visit_id, f" ({exc.where})" if exc.where else ""
-        seen = f"the page was last seen {render_time(known.manifest.visited_at)}"
+        visit_id = earlier_visit.manifest.visit_id
+        place = f" ({exc.where})" if exc.where else ""
+        seen = f"the page was last seen {render_time(earlier_visit.manifest.visited_at)}"
         claims = tuple(last_seen_claims(visit_id, context))
-        entity = StepEntity(NodeKind.VISIT.id(visit_id), "visit", known.title)
+        entity = StepEntity(NodeKind.VISIT.id(visit_id), "visit", earlier_visit.title)
         error = f"web.fetch: {exc.message}{place}; {seen}"
         return ToolResult("error", error=error, claims=claims, entities=(entity,))
     return _result(visit, context, origin=origin)
 
 
 def refresh_visit(
-    url: str, known: Visit | None, context: ToolContext, *, anew: bool = False
+    url: str, earlier_visit: Visit | None, context: ToolContext, *, anew: bool = False
 ) -> tuple[Visit, str]:
     """
     Read a page, unless the known visit of it still holds, and write it as a visit of the running turn; with
     where its content comes from: "server" or "unchanged". With *anew* the whole page is sent again.
     """
     validators = None
-    if known is not None and not anew and (known.manifest.etag or known.manifest.last_modified):
-        was = known.manifest
+    if (
+        earlier_visit is not None
+        and not anew
+        and (earlier_visit.manifest.etag or earlier_visit.manifest.last_modified)
+    ):
+        was = earlier_visit.manifest
         validators = Validators(was.final_url or was.url, was.etag, was.last_modified)
     page = client_of(context).fetch(url, validators)
-    if page.text is None and known is not None:
+    if page.text is None and earlier_visit is not None:
         visit_id, directory = place_visit(context.store.turn(context.turn), url)
         manifest = structs.replace(
-            known.manifest,
+            earlier_visit.manifest,
             visit_id=visit_id,
             visited_at=context.store.clock(),
-            refreshes=known.manifest.visit_id,
+            refreshes=earlier_visit.manifest.visit_id,
             unchanged=True,
         )
-        visit = replace(known, manifest=manifest)
+        visit = replace(earlier_visit, manifest=manifest)
     else:
-        visit, directory = make_visit(page, known, context)
+        visit, directory = make_visit(page, earlier_visit, context)
     if context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
         write_visit(directory, visit)
     return visit, "unchanged" if visit.manifest.unchanged else "server"
@@ -85,7 +90,7 @@ def client_of(context: ToolContext) -> WebClient:
 
 
 def _result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
-    """What a visit says, with the lines that share most words with the query as claims."""
+    """Return what a visit says, with the lines that share most words with the query as claims."""
     manifest = visit.manifest
     data = {
         "visit_id": manifest.visit_id,
@@ -102,8 +107,8 @@ def _result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
     if context.folder is None and origin != "cache":  # it is kept nowhere
         lines = visit_lines(visit, context.store.clock())
         items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
-        told = tuple(Claim(item.text, round(item.confidence, 2), manifest.url) for item in items)
-        return ToolResult("success", data=data, claims=told)
+        claims = tuple(Claim(item.text, round(item.confidence, 2), manifest.url) for item in items)
+        return ToolResult("success", data=data, claims=claims)
     node = context.reader.load(NodeKind.VISIT.id(manifest.visit_id))
     return ToolResult(
         "success",
@@ -122,11 +127,11 @@ def files_of(node: Node) -> tuple[str, ...]:
 
 def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -> list[Line]:
     own = bool(url) and url in query
-    found = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
-    return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
+    items = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
+    return [item for item in items if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
 
 
-def make_visit(page: Page, known: Visit | None, context: ToolContext) -> tuple[Visit, Path]:
+def make_visit(page: Page, earlier_visit: Visit | None, context: ToolContext) -> tuple[Visit, Path]:
     """A page as a visit of the running turn, with the directory for it; nothing is written."""
     visit_id, directory = place_visit(context.store.turn(context.turn), page.url)
     extraction = read_page(page)
@@ -136,7 +141,7 @@ def make_visit(page: Page, known: Visit | None, context: ToolContext) -> tuple[V
         final_url=page.final_url,
         page_type=extraction.page_type,
         extraction_quality=extraction.quality,
-        refreshes=known.manifest.visit_id if known else None,
+        refreshes=earlier_visit.manifest.visit_id if earlier_visit else None,
         title=extraction.title,
         visited_at=context.store.clock(),
         etag=page.etag,
@@ -148,7 +153,7 @@ def make_visit(page: Page, known: Visit | None, context: ToolContext) -> tuple[V
 
 
 def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:
-    """What a page said when it was last read, each line with that date; [] if the visit cannot be read."""
+    """Return the lines of a page as it was last read, each with that date; [] if the visit cannot be read."""
     try:
         node = context.reader.load(NodeKind.VISIT.id(visit_id))
     except MemoryNodeError:

@@ -71,10 +71,10 @@ class _Navigated(TypedDict):
     "Read a web page, or look again at one that was read before, for its present content.",
     _Visited,
 )
-def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
+def fetch_page(arguments: _FetchArguments, context: ToolContext) -> ToolResult:
     from panda.tools.visits import visit_page
 
-    return visit_page(given.url, context, max_age_minutes=given.max_age_minutes)
+    return visit_page(arguments.url, context, max_age_minutes=arguments.max_age_minutes)
 
 
 @tool(
@@ -83,11 +83,11 @@ def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     "Walk through a site from one of its addresses, by links, lists and search forms, towards a goal.",
     _Navigated,
 )
-def navigate_site(given: _NavigateArguments, context: ToolContext) -> ToolResult:
-    """What the pages say of the goal, at most eight; see panda/tools/navigation.py."""
+def navigate_site(arguments: _NavigateArguments, context: ToolContext) -> ToolResult:
+    """Return what the pages say of the goal, at most eight; see panda/tools/navigation.py."""
     from panda.tools.navigation import navigate
 
-    return navigate(given.url, given.goal, context)
+    return navigate(arguments.url, arguments.goal, context)
 
 
 @tool(
@@ -96,11 +96,11 @@ def navigate_site(given: _NavigateArguments, context: ToolContext) -> ToolResult
     "Search the web, read some pages and compare what they say; for what is not in memory.",
     _Researched,
 )
-def research_web(given: QueryArguments, context: ToolContext) -> ToolResult:
+def research_web(arguments: QueryArguments, context: ToolContext) -> ToolResult:
     """The findings; prices that differ are one claim with every source. See panda/tools/research.py."""
     from panda.tools.research import research
 
-    return research(given.query, context)
+    return research(arguments.query, context)
 
 
 def web_opener(allowed: Sequence[str], timeout_seconds: float) -> "Callable[[], WebClient]":

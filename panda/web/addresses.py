@@ -62,7 +62,8 @@ def parse_url(url: str) -> Url:
     except (httpx.InvalidURL, ValueError) as exc:
         reason = "what stands before its @ cannot be" if "@" in url else str(exc)
         raise WebError(f"not a URL: {reason}", where=where) from exc
-    host, port = parsed.raw_host.decode("ascii").lower(), parsed.port
+    host = parsed.raw_host.decode("ascii").lower()
+    port = parsed.port
     if parsed.scheme not in ("http", "https") or not host:
         raise WebError("only http and https addresses are read", where=where)
     if parsed.userinfo:
@@ -96,10 +97,12 @@ def parse_allowed(text: str) -> AllowedPlace:
     >>> parse_allowed("[::1]:80").network
     IPv6Network('::1/128')
     """
-    body, port = text.strip().lower(), None
+    body = text.strip().lower()
+    port = None
     with_port = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d{1,5})", body)
     if with_port and 0 < int(with_port[3]) < 65_536:
-        body, port = with_port[1] or with_port[2], int(with_port[3])
+        body = with_port[1] or with_port[2]
+        port = int(with_port[3])
     body = body.removeprefix("[").removesuffix("]")
     try:
         return AllowedPlace(text, None, ip_network(body, strict=False), port)
@@ -144,7 +147,7 @@ class AddressRules:
                 )
 
     def names(self, url: Url) -> bool:
-        """Whether the user allows the host of an address as it is written there."""
+        """Return whether the user allows the host of an address as it is written there."""
         try:
             address = str(ip_address(url.host))
         except ValueError:

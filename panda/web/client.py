@@ -104,21 +104,25 @@ class WebClient:
     def fetch(
         self,
         url: str,
-        known: Validators | None = None,
+        validators: Validators | None = None,
         *,
         robots: bool = True,
         check: Callable[[Url], None] | None = None,
     ) -> Page:
         """
-        Read one page; one that is *known* is only sent again if it has changed. Only for addresses that the
-        user configured, robots.txt is not asked. *check* raises for an address that may not be asked for.
+        Read one page; with the *validators* of an earlier answer it is only sent again if it has changed.
+        Only for addresses that the user configured, robots.txt is not asked. *check* raises for an address
+        that may not be asked for.
         """
         asked = parse_url(url)
-        with self._answer(asked, known, robots=robots, check=check) as answer:
+        with self._answer(asked, validators, robots=robots, check=check) as answer:
             return self._page(asked, answer)
 
     def load(self, url: str, check: Callable[[Url], None], *, seconds: float) -> tuple[str, bytes]:
-        """What a page embeds: its content type and its bytes, under the rules of pages, within some time."""
+        """
+        Return the content type and the bytes of what a page embeds, under the rules of pages, within some
+        time.
+        """
         with self._answer(parse_url(url), None, robots=True, check=check, seconds=seconds) as answer:
             encoding = answer.headers.get("content-encoding", "")
             return answer.headers.get("content-type", ""), read_body(
@@ -129,7 +133,7 @@ class WebClient:
     def _answer(
         self,
         asked: Url,
-        known: Validators | None,
+        validators: Validators | None,
         *,
         robots: bool,
         check: Callable[[Url], None] | None,
@@ -147,9 +151,9 @@ class WebClient:
             allowed(at)
             if robots:
                 self._check_robots(exchange, at, allowed)
-            if known is None or known.url != str(at):
+            if validators is None or validators.url != str(at):
                 return {}
-            return {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
+            return {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
 
         with _followed(exchange, asked, headers) as answer:
             if answer.status != 304 and not 200 <= answer.status < 300:
@@ -157,10 +161,20 @@ class WebClient:
             yield answer
 
     def _page(self, asked: Url, answer: "_Answer") -> Page:
-        where, headers = str(answer.url), answer.headers
-        stamps = (headers.get("etag"), headers.get("last-modified"))
+        where = str(answer.url)
+        headers = answer.headers
+        etag = headers.get("etag")
+        last_modified = headers.get("last-modified")
         if answer.status == 304:
-            return Page(str(asked), where, "", None, None, *stamps)
+            return Page(
+                str(asked),
+                where,
+                media_type="",
+                charset=None,
+                text=None,
+                etag=etag,
+                last_modified=last_modified,
+            )
         content_type = headers.get("content-type", "")
         media_type = content_type.partition(";")[0].strip().lower() if "/" in content_type else ""
         if media_type and media_type not in _PAGE_TYPES + _TEXT_TYPES:
@@ -173,7 +187,15 @@ class WebClient:
             raise WebError("it is no text", where=where)
         text, charset = decode_page(body, content_type, where=where)
         media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")
-        return Page(str(asked), where, media_type, charset, text, *stamps)
+        return Page(
+            str(asked),
+            where,
+            media_type=media_type,
+            charset=charset,
+            text=text,
+            etag=etag,
+            last_modified=last_modified,
+        )
 
     def _check_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> None:
         origin = url.origin
@@ -191,7 +213,8 @@ class WebClient:
                 return None
             if not 200 <= answer.status < 300:
                 return ""
-            encoding, where = answer.headers.get("content-encoding", ""), str(answer.url)
+            encoding = answer.headers.get("content-encoding", "")
+            where = str(answer.url)
             body = read_body(answer.body, encoding, where=where, most_bytes=_MOST_ROBOTS_BYTES)
             return body.decode("utf-8", "replace")
 
@@ -206,15 +229,16 @@ class _Answer:
 
 @contextmanager
 def _followed(exchange: Exchange, start: Url, headers: _Headers) -> Iterator[_Answer]:
-    at, seen = start, {str(start)}
+    at = start
+    seen = {str(start)}
     while True:
         own = {name: value for name, value in headers(at).items() if value}
         with exchange.get(at, _REQUEST_HEADERS | own) as response:
-            told = Headers(response.headers)
-            if response.status not in _REDIRECTS or "location" not in told:
-                yield _Answer(at, response.status, told, iter(response.iter_stream()))
+            response_headers = Headers(response.headers)
+            if response.status not in _REDIRECTS or "location" not in response_headers:
+                yield _Answer(at, response.status, response_headers, iter(response.iter_stream()))
                 return
-        at = _redirected(at, told["location"], seen, start=str(start))
+        at = _redirected(at, response_headers["location"], seen, start=str(start))
 
 
 def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
@@ -228,8 +252,8 @@ def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
 
 
 def _status_text(status: int, headers: Headers) -> str:
-    known = {401: "it asks for a login", 403: "it refuses programs", 404: "there is no such page"}
-    known |= {410: "the page is gone", 429: "it is asked too often"}
-    text = known.get(status, "the server is broken or away" if status >= 500 else "no page")
+    texts = {401: "it asks for a login", 403: "it refuses programs", 404: "there is no such page"}
+    texts |= {410: "the page is gone", 429: "it is asked too often"}
+    text = texts.get(status, "the server is broken or away" if status >= 500 else "no page")
     later = f", try again after {headers['retry-after'][:40]}" if "retry-after" in headers else ""
     return f"HTTP {status}: {text}{later}"

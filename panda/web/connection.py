@@ -40,8 +40,8 @@ class Deadline:
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 class Exchange:
@@ -98,7 +98,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         self._deadline = deadline
         self._resolve = resolve
         self._real = httpcore.SyncBackend()
-        self._found: dict[tuple[str, int], list[str]] = {}
+        self._resolved: dict[tuple[str, int], list[str]] = {}
 
     def connect_tcp(
         self,
@@ -108,7 +108,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = self._found.pop((host, port), None) or self._ask(host, port)
+        addresses = self._resolved.pop((host, port), None) or self._ask(host, port)
         self._rules.check(host, port, addresses)
         failure: httpcore.ConnectError | httpcore.ConnectTimeout = httpcore.ConnectError("no address")
         for address in addresses:
@@ -132,26 +132,26 @@ class _CheckedBackend(httpcore.NetworkBackend):
 
     def look_up(self, host: str, port: int) -> None:
         """Find the addresses for the next connection to a host; raises as connecting does."""
-        self._found[host, port] = self._ask(host, port)
+        self._resolved[host, port] = self._ask(host, port)
 
     def _ask(self, host: str, port: int) -> list[str]:
         """Asks in a thread, because the system's resolver knows no time limit."""
-        found: list[list[str] | OSError | UnicodeError] = []
+        results: list[list[str] | OSError | UnicodeError] = []
 
         def look_up() -> None:
             try:
-                found.append(self._resolve(host, port))
+                results.append(self._resolve(host, port))
             except (OSError, UnicodeError) as exc:
-                found.append(exc)
+                results.append(exc)
 
         thread = Thread(target=look_up, daemon=True)
         thread.start()
         thread.join(self._deadline.left())
-        if not found:
+        if not results:
             raise httpcore.ConnectTimeout("the name was not resolved in time")
-        if not isinstance(found[0], list):
+        if not isinstance(results[0], list):
             raise httpcore.ConnectError("there is no such host")
-        return found[0]
+        return results[0]
 
 
 class _TimedStream(httpcore.NetworkStream):
@@ -182,5 +182,5 @@ class _TimedStream(httpcore.NetworkStream):
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """What all connections trust; reading the authorities takes longer than many a page."""
+    """Return the TLS context of all connections; reading the authorities takes longer than many a page."""
     return ssl.create_default_context(cafile=certifi.where())

@@ -51,7 +51,8 @@ _MOST_SPECS = 60
 _MOST_PRODUCTS = 100
 _MAIN_WORDS = 25
 _LONG_WORDS = 250
-_WORST, _BEST = 0.05, 0.98
+_WORST = 0.05
+_BEST = 0.98
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Extraction:
     quality: float  # extraction_quality, 0 to 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Reading:
     block: Block
     in_menu: bool  # stands in a menu, header or footer
@@ -89,17 +90,17 @@ def extract_page(page: Page) -> Extraction:
     main_text = "" if root is None else _find_main_text(render_html(root), page.final_url)
     page_type, fields = _identify(markup, readings, main_text)
     prices = [c.value for key in ("price", "lowest_price") for c in find_claims(str(fields.get(key, "")))]
-    shown: dict[str, str] = {}
+    price_texts: dict[str, str] = {}
     if page_type == "product":
         for reading in readings:
-            shown |= {c.value: c.text for c in find_claims(reading.block.text) if c.kind == "price"}
-        _complete_product(fields, markup, readings, shown)
+            price_texts |= {c.value: c.text for c in find_claims(reading.block.text) if c.kind == "price"}
+        _complete_product(fields, markup, readings, price_texts)
     zones = _find_zones(markup, readings, main_text, prices, is_product=page_type == "product")
     if page_type == "listing" and not fields.get("products"):
         fields["products"] = _listed(readings)
     if markup.tables:
         fields["tables"] = markup.tables
-    quality = _judge(page_type, fields, readings, main_text, shown)
+    quality = _judge(page_type, fields, readings, main_text, price_texts)
     content = _content(page_type, fields, markup, readings, main_text)
     return Extraction(str(fields.get("title", "")), page_type, {**fields, "zones": zones}, content, quality)
 
@@ -120,7 +121,9 @@ def _read_blocks(blocks: Sequence[Block]) -> list[_Reading]:
                 prices = tuple(_prices(block.text))
             stock = False if _finds("sold", block.text) else _finds("stocked", block.text) or None
         name = _name_before(blocks, n) if prices or stock is not None else ""
-        readings.append(_Reading(block, in_menu, aside, prices, stock, name))
+        readings.append(
+            _Reading(block=block, in_menu=in_menu, aside=aside, prices=prices, stock=stock, name=name)
+        )
     return readings
 
 
@@ -139,11 +142,11 @@ def _name_before(blocks: Sequence[Block], n: int) -> str:
 
 def _prices(text: str) -> dict[str, str]:
     """The prices in a text, by value, as they are written there."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for claim in find_claims(text):
         if claim.kind == "price":
-            found.setdefault(claim.value, claim.text)
-    return found
+            texts.setdefault(claim.value, claim.text)
+    return texts
 
 
 def _find_main_text(html: str, url: str) -> str:
@@ -172,15 +175,16 @@ def _find_zones(
     flat = " ".join(main_text.split())
     grouped: dict[tuple[str, float], dict[str, None]] = {}
     if markup.pairs:
-        told = (f"{name}: {value}" for name, value in markup.pairs.items())
-        grouped["product_info", 0.95] = dict.fromkeys(told)
+        pair_texts = (f"{name}: {value}" for name, value in markup.pairs.items())
+        grouped["product_info", 0.95] = dict.fromkeys(pair_texts)
     for reading in readings:
         kind, confidence = _classify(reading, flat, prices, is_product=is_product)
         text = reading.block.text
         if kind == "pricing" and not is_product and reading.name:
             text = f"{reading.name}: {text}"
         items = grouped.setdefault((kind, confidence), {})
-        for item in split_sentences(text) if len(text) > _SENTENCE_CHARS else [text]:
+        sentences = split_sentences(text) if len(text) > _SENTENCE_CHARS else [text]
+        for item in sentences:
             if len(items) < _MOST_ITEMS:
                 items[item] = None
     keys = sorted(grouped, key=lambda key: (_ORDER.index(key[0]), -key[1]))
@@ -202,7 +206,9 @@ def _classify(
     if prices and reading.prices:
         return "pricing", 0.95 if set(reading.prices) & set(prices) else 0.45
     if reading.prices or reading.stock is not None:
-        return "pricing", 0.9 if prices else 0.75 if is_product else 0.7
+        if prices:
+            return "pricing", 0.9
+        return "pricing", 0.75 if is_product else 0.7
     if block.struck:
         return "other", 0.4
     if is_product and _INFO_HINTS.search(block.hints):
@@ -215,7 +221,7 @@ def _judge(
     fields: Mapping[str, Any],
     readings: Sequence[_Reading],
     main_text: str,
-    shown: Mapping[str, str],
+    price_texts: Mapping[str, str],
 ) -> float:
     """
     extraction_quality, .05 to .98: how much of what such a page should give it gave, less for contradictions.
@@ -231,7 +237,10 @@ def _judge(
         (0.2, "tables" in has or text == 1.0),
     )
     if page_type == "product":
-        said = _prices(str(fields.get("price", ""))).keys()
+        stated_prices = _prices(str(fields.get("price", ""))).keys()
+        shows_price = 0.0
+        if stated_prices:
+            shows_price = 1.0 if stated_prices <= price_texts.keys() else 0.5
         parts = (
             (0.2, title),
             (
@@ -239,7 +248,7 @@ def _judge(
                 bool(fields.keys() & {"price", "lowest_price", "offers"}) or (0.3 if "prices" in has else 0),
             ),
             (0.2, bool(has & {"availability", "offers"})),
-            (0.2, 0.0 if not said else 1.0 if said <= shown.keys() else 0.5),
+            (0.2, shows_price),
             (0.1, bool(has & {"specs", "description"})),
             (0.05, text > 0),
         )
@@ -265,10 +274,10 @@ def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> t
     listed = find_listed(values)
     named = [node for node in products if one_line(str(node.get("name", ""))).lower() == title.lower()]
     if about := [nodes[0] for nodes in (products, named) if len(nodes) == 1]:
-        told = {"title": title, **product_fields(about[0])}
-        if not told.keys() & {"price", "offers"}:
-            told |= _pick(meta, "price")
-        return "product", {**_pick(meta, "availability", "brand"), **told}
+        own_fields = {"title": title, **product_fields(about[0])}
+        if not own_fields.keys() & {"price", "offers"}:
+            own_fields |= _pick(meta, "price")
+        return "product", {**_pick(meta, "availability", "brand"), **own_fields}
     if products or listed:
         rows = [product_fields(node) for node in [*products, *listed][:_MOST_PRODUCTS]]
         keys = ("price", "lowest_price", "availability", "brand")
@@ -283,10 +292,10 @@ def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> t
         return "article", {"title": title, **article_fields(article)}
     if len(rows) >= 3 and len(prices) >= 3:
         return "listing", {"title": title}
-    told = _pick(meta, "author", "published_at", "modified_at", "description")
-    is_article = "published_at" in told or markup.meta.get("og:type") == "article"
+    own_fields = _pick(meta, "author", "published_at", "modified_at", "description")
+    is_article = "published_at" in own_fields or markup.meta.get("og:type") == "article"
     kind = "article" if is_article or len(main_text.split()) > _LONG_WORDS else "page"
-    return kind, {**({"title": title} if title else {}), **told}
+    return kind, {**({"title": title} if title else {}), **own_fields}
 
 
 def _pick(fields: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -298,13 +307,13 @@ def _complete_product(
 ) -> None:
     """Adds what the page's text says; *texts* are all prices in it, by value, as it writes them."""
     own = dict.fromkeys(value for reading in readings for value in reading.prices)
-    told = [*_prices(str(fields.get("price", "")))]
+    stated = [*_prices(str(fields.get("price", "")))]
     differences = []
-    if told and told[0] in texts:
-        fields["price"] = texts[told[0]]  # as the page writes it
-    elif told and len(own) == 1:
+    if stated and stated[0] in texts:
+        fields["price"] = texts[stated[0]]  # as the page writes it
+    elif stated and len(own) == 1:
         differences.append((fields["price"], texts[next(iter(own))]))
-    elif not told and own and not fields.keys() & {"offers", "lowest_price"}:
+    elif not stated and own and not fields.keys() & {"offers", "lowest_price"}:
         marked = dict.fromkeys(v for r in readings if _PRICE_HINTS.search(r.block.hints) for v in r.prices)
         chosen = marked if len(marked) == 1 else own
         fields["price" if len(chosen) == 1 else "prices"] = ", ".join(texts[value] for value in chosen)
@@ -346,7 +355,11 @@ def _content(
     for reading in readings:
         block = reading.block
         if not (reading.aside or block.struck or block.text == fields.get("title")):
-            mark = "#" * max(2, block.level) + " " if block.level else "- " if block.tag == "li" else ""
+            mark = ""
+            if block.level:
+                mark = "#" * max(2, block.level) + " "
+            elif block.tag == "li":
+                mark = "- "
             lines.append(f"{mark}{block.text}")
     lines += [f"- {name}: {value}" for name, value in markup.pairs.items()]
     lines += map(_render_table, markup.tables)

@@ -101,12 +101,11 @@ def parse_html(text: str) -> HtmlElement | None:
     Return the tree of a page, with its raised and lowered text spelled out so that no reader glues it to the
     number beside it; None if there is nothing in it.
     """
-    from lxml import etree
-    from lxml import html as parsing
+    from lxml import etree, html
 
-    parser = parsing.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = parsing.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        root = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError):
         return None
     _spell_marks(root)
@@ -115,9 +114,9 @@ def parse_html(text: str) -> HtmlElement | None:
 
 def render_html(root: HtmlElement) -> str:
     """Return a tree as a page again, without the narrow blanks that group the digits of a number."""
-    from lxml import html as parsing
+    from lxml import html
 
-    text = str(parsing.tostring(root, encoding="unicode"))
+    text = str(html.tostring(root, encoding="unicode"))
     return re.sub(_NARROW, lambda match: "".join(match[0].split()), text)
 
 
@@ -159,7 +158,8 @@ def _spell_marks(root: HtmlElement) -> None:
     for element in [*root.iter("sup", "sub")]:
         element.tag = "span"
     for element in struck:
-        neighbour, outer = element.getprevious(), element.getparent()
+        neighbour = element.getprevious()
+        outer = element.getparent()
         if neighbour is not None:
             neighbour.tail = f"{neighbour.tail or ''} "
         elif outer is not None:
@@ -182,12 +182,16 @@ def _spelled(element: HtmlElement, before: str) -> str | None:
 
 
 def _place_of(element: HtmlElement) -> Literal["raised", "lowered"] | None:
-    """Whether an element's text stands higher or lower than the line, or is small as the cents of a price."""
+    """
+    Return whether an element's text is raised, as the cents of a price in small type are too, or lowered;
+    None if neither.
+    """
     if element.tag in ("sup", "sub", "small"):
         return "lowered" if element.tag == "sub" else "raised"
     if element.tag not in ("span", "b", "i", "em", "strong", "a", "font"):
         return None
-    names, style = (element.get("class") or "")[:_STYLE_CHARS], (element.get("style") or "")[:_STYLE_CHARS]
+    names = (element.get("class") or "")[:_STYLE_CHARS]
+    style = (element.get("style") or "")[:_STYLE_CHARS]
     if _RAISED_NAMES.search(names) or _RAISED_STYLE.search(style):
         return "raised"
     return "lowered" if _LOWERED_STYLE.search(style) else None
@@ -210,11 +214,12 @@ def _text_behind(element: HtmlElement) -> str:
 
 def _raised_text(element: HtmlElement, inner: str, before: str, behind: str) -> str:
     """
-    What raised text says in plain text: the decimals of a price, the numerator of a fraction, an ordinal's
+    Return raised text as plain text: the decimals of a price, the numerator of a fraction, an ordinal's
     ending, an exponent as `^3`; a footnote's mark is left out where it links to its note or stands in
     brackets, and stands apart as `[3]` where it may be one.
     """
-    last, digits = before[-1:], inner.isdecimal()
+    last = before[-1:]
+    digits = inner.isdecimal()
     if not any(map(str.isalnum, inner)):
         return inner
     if _is_cents(element, inner, before, behind):
@@ -249,7 +254,9 @@ def _is_cents(element: HtmlElement, inner: str, before: str, behind: str) -> boo
 
 
 def _is_note(element: HtmlElement, inner: str) -> bool:
-    """Whether raised text is a footnote's mark: by its link within the page, its name or its brackets."""
+    """
+    Return whether raised text is a footnote's mark: by its link within the page, its name or its brackets.
+    """
     around = [*islice(element.iter(), _OUTER_ELEMENTS), *islice(element.iterancestors(), 1)]
     links = any((link.get("href") or "").startswith("#") for link in around if link.tag == "a")
     names = f"{element.get('class') or ''} {element.get('role') or ''}"[:_STYLE_CHARS]
@@ -258,7 +265,7 @@ def _is_note(element: HtmlElement, inner: str) -> bool:
 
 def _lowered_text(inner: str, before: str, behind: str) -> str:
     """
-    What lowered text says in plain text: an index is written behind its letter as in CO2, behind a digit as
+    Return lowered text as plain text: an index is written behind its letter as in CO2, behind a digit as
     `_2`, and apart from a digit that follows.
     """
     if before.endswith(("/", "\u2044")):
@@ -338,7 +345,7 @@ def _text_in(element: HtmlElement, most_chars: int, *, struck: bool) -> tuple[st
     return squeeze("".join(pieces))[:most_chars], has_struck
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Block:
     text: str  # one line
     tag: str  # element that holds it: p, h1, li, td, …
@@ -372,7 +379,7 @@ class Markup:
 
 
 def read_markup(root: HtmlElement | None) -> Markup:
-    """What a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
+    """Return what a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
     markup = Markup()
     if root is None:
         return markup
@@ -417,7 +424,14 @@ class _Open:
             if end > _BLOCK_CHARS:
                 end = text.rfind(" ", 0, _BLOCK_CHARS) + 1 or _BLOCK_CHARS
             part = text[:end].strip()
-            yield Block(part, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
+            yield Block(
+                text=part,
+                tag=self.tag,
+                hints=self.hints,
+                in_navigation=self.in_navigation,
+                struck=self.struck,
+                link_share=round(share, 2),
+            )
             text = text[end:]
 
 
@@ -425,7 +439,9 @@ def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
     """Every stretch of text, in document order; without recursion, since pages nest deeply."""
     from lxml import etree
 
-    current, outer, skipped = _Open(), list[_Open](), None
+    current = _Open()
+    outer = list[_Open]()
+    skipped = None
     links = 0  # that are open around the current place
     walker = etree.iterwalk(root, events=("start", "end"))
     for event, element in walker:
@@ -532,7 +548,8 @@ def _label(element: HtmlElement) -> str:
 
 
 def _link(element: HtmlElement, at: Url) -> Control | None:
-    url, label = _joined(at, element.get("href")), _label(element)
+    url = _joined(at, element.get("href"))
+    label = _label(element)
     words = re.sub(r"^\W+|\W+$", "", label)
     is_next = "next" in (element.get("rel") or "").split()
     is_next = is_next or phrases("page_text.txt", "next_page").fullmatch(words) is not None
@@ -674,7 +691,8 @@ def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
                 texts.append(text)
             if cell is None or len(texts) >= _MOST_COLUMNS:
                 break
-            text, deep = text_of(cell, _CELL_CHARS + 1), _span(cell, "rowspan")
+            text = text_of(cell, _CELL_CHARS + 1)
+            deep = _span(cell, "rowspan")
             for _ in range(_span(cell, "colspan")):
                 below |= {len(texts): (deep - 1, text)} if deep > 1 else {}
                 texts.append(text)
@@ -683,8 +701,8 @@ def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
 
 
 def _span(cell: HtmlElement, name: str) -> int:
-    given = (cell.get(name) or "1")[:_SPAN_DIGITS]
-    return max(1, min(int(given), _MOST_COLUMNS)) if given.isascii() and given.isdigit() else 1
+    span_text = (cell.get(name) or "1")[:_SPAN_DIGITS]
+    return max(1, min(int(span_text), _MOST_COLUMNS)) if span_text.isascii() and span_text.isdigit() else 1
 
 
 def _caption(element: HtmlElement) -> str:
@@ -702,11 +720,15 @@ def _read_definitions(element: HtmlElement, markup: Markup) -> set[HtmlElement]:
     """The terms and descriptions that were read."""
     taken: set[HtmlElement] = set()
     term = ""
-    for inner in element.iter("dt", "dd") if not _is_in_hidden(element) else ():
+    if _is_in_hidden(element):
+        return taken
+    for inner in element.iter("dt", "dd"):
         text = text_of(inner, _CELL_CHARS + 1)
         if inner.tag == "dt":
             term = text.rstrip(": ")
         elif term and text and len(text) <= _CELL_CHARS:
             markup.pairs.setdefault(term, text)
-            taken |= {inner, *(() if (before := inner.getprevious()) is None else (before,))}
+            taken.add(inner)
+            if (before := inner.getprevious()) is not None:
+                taken.add(before)
     return taken

@@ -56,7 +56,7 @@ def read_html_results(text: str, *, where: str) -> Sequence[SearchResult]:
 
 
 def robots_allow(text: str, url: Url) -> bool:
-    """Whether a robots.txt allows an address to be read."""
+    """Return whether a robots.txt allows an address to be read."""
     return not text.strip() or _read(partial(may_fetch, text, str(url)), f"{url.origin}/robots.txt")
 
 

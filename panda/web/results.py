@@ -47,7 +47,9 @@ def parse_html_results(text: str) -> list[SearchResult]:
     """Return the links of headings, with the text around them, in order."""
     root = parse_html(clean_text(text))
     results: list[SearchResult] = []
-    for link in root.iter("a") if root is not None else ():
+    if root is None:
+        return results
+    for link in root.iter("a"):
         if len(results) == MAX_RESULTS:
             break
         url = link.get("href") or ""

@@ -13,7 +13,7 @@ _VERSION = re.compile(r"^([ \t]*user-agent[ \t]*:[ \t]*[a-z_-]+)/.*$", re.IGNORE
 
 def may_fetch(text: str, url: str) -> bool:
     """
-    Whether the robots.txt of its host allows panda to read an address.
+    Return whether the robots.txt of its host allows panda to read an address.
 
     >>> may_fetch("User-agent: *\\nDisallow: /private", "http://a.example/private/x")
     False

@@ -114,12 +114,12 @@ def product_fields(node: Mapping[str, Any]) -> dict[str, Any]:
     specs = {_text(entry.get("name")): _text(entry.get("value")) for entry in entries}
     fields["specs"] = {name: value for name, value in specs.items() if name and value}
     fields["description"] = _text(node.get("description"))
-    return _told(fields)
+    return _without_empty(fields)
 
 
 def article_fields(node: Mapping[str, Any]) -> dict[str, Any]:
     """An article as fields: title, author, published_at, modified_at, publisher, description."""
-    return _told(
+    return _without_empty(
         {
             "title": _text(node.get("headline")) or _text(node.get("name")),
             "author": ", ".join(filter(None, map(_name, _as_list(node.get("author"))))),
@@ -132,7 +132,7 @@ def article_fields(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
-    """What the meta tags say, in the same fields; the weakest source."""
+    """Return what the meta tags say, in the same fields; the weakest source."""
     amount = meta.get("product:price:amount") or meta.get("og:price:amount")
     currency = meta.get("product:price:currency") or meta.get("og:price:currency")
     stock = meta.get("product:availability") or meta.get("og:availability")
@@ -146,7 +146,7 @@ def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
         "modified_at": meta.get("article:modified_time"),
         "description": meta.get("description") or meta.get("og:description"),
     }
-    return _told(fields)
+    return _without_empty(fields)
 
 
 def microdata_node(values: Mapping[str, str]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _offer(offer: Mapping[str, Any]) -> dict[str, str]:
         "availability": _stock(offer.get("availability")),
         "condition": re.sub(r"Condition\Z", "", _text(offer.get("itemCondition")).rsplit("/", 1)[-1]),
     }
-    return _told(row)
+    return _without_empty(row)
 
 
 def _stock(value: object) -> str | None:
@@ -220,12 +220,14 @@ def _text(value: object) -> str:
 
 
 def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
 def _nodes(value: object) -> list[Mapping[str, Any]]:
     return [entry for entry in _as_list(value) if isinstance(entry, Mapping)]
 
 
-def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value}

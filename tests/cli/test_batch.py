@@ -23,7 +23,9 @@ def lines_of(*items: dict[str, Any]) -> str:
 
 
 def test_a_batch_with_a_failure_is_red(ann: ScriptedPanda) -> None:
-    """It ends 3; the lines, JUnit and the page say what is wrong; the other item is done."""
+    """
+    A batch with a failure ends 3; the lines, JUnit and the page say what is wrong; the other item is done.
+    """
     words = ("batch", "-", "--save", "--jobs", "1", "--out", "-", "--junit", "j.xml", "--html", "p.html")
     ended = ann(*words, stdin=lines_of(PASSING, FAILING))
     assert ended.code == 3
@@ -200,7 +202,7 @@ if __name__ == "__main__":
 
 
 def test_a_system_without_lists_of_cores(ann: ScriptedPanda) -> None:
-    """Where the system cannot say which cores a process may use, workers and models use all of them."""
+    """On a system that cannot say which cores a process may use, workers and models use all of them."""
     ann.program = (sys.executable, str(ann.write("started.py", AS_ON_MACOS)))
     ended = ann.process("batch", "-", "--jobs", "2", "--json", stdin=lines_of(PASSING))
     assert (ended.code, ended.data["results"]) == (0, {"passed": 1}), ended.err

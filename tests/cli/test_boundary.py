@@ -67,8 +67,8 @@ def test_error_as_lines_and_as_json(panda: Panda) -> None:
     assert (ended.code, ended.err, ended.data) == (2, "", None)
     assert (ended.value["ok"], ended.value["exit_code"]) == (False, 2)
     assert list(ended.error) == ["type", "message", "where", "fix"]
-    told = [f"{name}: {ended.error[key]}" for name, key in (("error", "message"), ("where", "where"))]
-    assert plain.err.splitlines()[:2] == told
+    lines = [f"{name}: {ended.error[key]}" for name, key in (("error", "message"), ("where", "where"))]
+    assert plain.err.splitlines()[:2] == lines
 
 
 def test_answer_and_error(panda: Panda) -> None:
@@ -105,7 +105,7 @@ def test_bug_leaves_a_report(panda: Panda, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["file", "link"])
 def test_a_report_has_a_directory_of_its_own(way: str, panda: Panda, tmp_path: Path) -> None:
-    """Where the cache cannot be made, or leads elsewhere, a report lies in a new private directory."""
+    """If the cache cannot be made, or leads elsewhere, a report lies in a new private directory."""
     cache, elsewhere, temporary = (tmp_path / name for name in ("cache", "elsewhere", "tmp"))
     for folder in (cache, elsewhere, temporary):
         folder.mkdir()
@@ -114,16 +114,16 @@ def test_a_report_has_a_directory_of_its_own(way: str, panda: Panda, tmp_path: P
     else:
         (cache / "panda").mkdir()
         (cache / "panda" / "reports").symlink_to(elsewhere)
-    told = run_broken(panda, cache, TMPDIR=str(temporary))
+    lines = run_broken(panda, cache, TMPDIR=str(temporary))
     (report,) = temporary.glob("panda-reports-*/panda-bug-*.txt")
-    assert told[1] == f"where: {report}"
+    assert lines[1] == f"where: {report}"
     assert report.stat().st_mode & 0o777 == 0o600
     assert report.parent.stat().st_mode & 0o777 == 0o700
     assert list(elsewhere.iterdir()) == []
 
 
 def test_forget_reaches_reports(panda: Panda, tmp_path: Path) -> None:
-    """What an older report holds of a text goes with it, wherever the report lies."""
+    """Forgetting a text takes it out of older reports too, wherever they lie."""
     folder = tmp_path / f"panda-reports-{os.getuid()}-old"
     folder.mkdir(mode=0o700)
     report = folder / "panda-bug-1.txt"
@@ -183,7 +183,7 @@ def test_what_a_library_prints_is_no_answer(panda: Panda) -> None:
 
 
 def test_reports_on_stderr(panda: Panda) -> None:
-    """What a command does goes to stderr; details only with -v, and nothing with -q."""
+    """A command reports on stderr what it does; details only with -v, and nothing with -q."""
     panda.write_lines("lines.jsonl", {})
     assert "reading" not in panda("import", "lines.jsonl").err
     assert "reading lines.jsonl\n" in panda("import", "lines.jsonl", "-v").err

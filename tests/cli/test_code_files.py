@@ -36,7 +36,9 @@ def write_call(path: str) -> Script:
 def test_a_turn_makes_what_the_query_names(
     path: str, words: tuple[str, ...], *, is_written: bool, tmp_path: Path
 ) -> None:
-    """What the user named is made; other files, and those that programs obey, are made with --trust alone."""
+    """
+    A turn makes files that the user named; other files, and those that programs obey, with --trust alone.
+    """
     server = ModelServer(write_call(path))
     panda = Panda(tmp_path / "project", PANDA_TRUST="")
     panda.write("models.yaml", server.models())

@@ -135,7 +135,7 @@ def test_show_why(filled: Panda) -> None:
 
 @pytest.mark.parametrize("words", ["--why --section 0", "--why --file response.md", "--why --raw"])
 def test_show_why_goes_alone(filled: Panda, words: str) -> None:
-    """What --why would pass over is refused; so is a section of another file than context.md."""
+    """An option that --why would pass over is refused; so is a section of another file than context.md."""
     assert filled("show", "1", *words.split()).code == 2
     assert filled("show", "1", "--section", "0", "--file", "response.md").code == 2
 
@@ -242,7 +242,7 @@ def test_models_of_a_list_of_servers(panda: Panda) -> None:
 
 @pytest.mark.parametrize("words", [("validate", "9-3"), ("replay", "9-3")])
 def test_a_range_that_runs_backwards(panda: Panda, words: tuple[str, ...]) -> None:
-    """It is said how to write it."""
+    """The error says how to write a range."""
     assert panda("init").code == 0
     ended = panda(*words)
     assert (ended.code, "fix: write 3-9" in ended.err) == (2, True), ended.err

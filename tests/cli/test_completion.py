@@ -29,7 +29,7 @@ def panda(tmp_path_factory: pytest.TempPathFactory) -> Panda:
 
 
 def complete(panda: Panda, line: str, **environ: str) -> tuple[set[str], str]:
-    """What bash is offered at the end of a line, and stderr."""
+    """Return what bash is offered at the end of a line, and stderr."""
     words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     ended = panda.process(**{"_PANDA_COMPLETE": "complete_bash", **words, **environ})
     return set(ended.out.split()), ended.err
@@ -63,12 +63,14 @@ def complete(panda: Panda, line: str, **environ: str) -> tuple[set[str], str]:
     ],
 )
 def test_offers(panda: Panda, line: str, expected: set[str]) -> None:
-    """What can stand at the cursor is offered, of the user and store typed before it; stderr stays empty."""
+    """
+    Completion offers what can stand at the cursor, of the user and store typed before it; stderr stays empty.
+    """
     assert complete(panda, line) == (expected, "")
 
 
 def test_without_a_store(tmp_path: Path) -> None:
-    """Where there is no store, or a setting is broken, nothing is offered and nothing is said."""
+    """Without a store, or with a broken setting, nothing is offered and nothing is said."""
     panda = Panda(tmp_path)
     assert complete(panda, "panda show ") == (set(), "")
     panda.write("panda.toml", "user = 5")

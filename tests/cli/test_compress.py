@@ -66,7 +66,8 @@ def test_a_store_keeps_a_line(panda: Panda) -> None:
     assert panda(*WORDS).code == 0
     assert panda(*TOO_SMALL).code == 4
     compression = panda.json("stats")["compression"]
-    whole, kind = compression["total"], compression["by_content_type"]["generic"]
+    whole = compression["total"]
+    kind = compression["by_content_type"]["generic"]
     assert (whole["calls"], whole["overflow_warnings"]) == (1, 1)
     assert whole["tokens_saved"] == kind["tokens_saved"] >= 70
     assert panda("log").out == ""
@@ -101,9 +102,9 @@ def test_a_cache_that_cannot_be_written(panda: Panda, tmp_path: Path) -> None:
     folders = (panda.store, tmp_path / "cache" / "panda" / "compression")
     for path in folders:
         path.chmod(0o555)
-    told = unprivileged(lambda: panda(*WORDS, "--budget", "50", "-v"))
+    output = unprivileged(lambda: panda(*WORDS, "--budget", "50", "-v"))
     for path in folders:
         path.chmod(0o755)
-    assert "code=0" in told
-    assert "not kept in the cache" in told
-    assert "The quiet one is from Peru." in told
+    assert "code=0" in output
+    assert "not kept in the cache" in output
+    assert "The quiet one is from Peru." in output

@@ -120,7 +120,7 @@ def test_a_page_shows_the_documents(asked: tuple[Panda, Ended], tmp_path: Path) 
 
 @pytest.mark.parametrize("request_", ["summarise this", "What is this about?", "key points please"])
 def test_a_request_without_a_question_is_about_the_document(panda: Panda, request_: str) -> None:
-    """What asks for nothing of its own is answered with the closest passages, and never with nothing."""
+    """A request without a question is answered with the closest passages, and never with nothing."""
     ended = panda("turn", "--json", "--with", "contract.md", request_)
     assert (ended.code, ended.data["answered"]) == (0, True)
     assert "Closest in contract.md, word for word:" in ended.data["response"]
@@ -166,7 +166,7 @@ def test_a_document_of_which_nothing_can_be_quoted_was_searched(panda: Panda) ->
 
 
 def test_a_later_turn_goes_on_with_the_document(panda: Panda) -> None:
-    """What an answer quoted of a document is cited by the next turn as that document's."""
+    """The next turn cites a document for what the answer before it quoted of that document."""
     panda("turn", "--with", "contract.md", "What is the monthly fee?")
     later = panda("turn", "--json", "-c", "What was the monthly fee again?")
     assert "1,250 EUR" in later.data["response"]
@@ -194,7 +194,9 @@ def test_kinds_of_documents(panda: Panda, kind: str) -> None:
 
 
 def test_the_newest_document_is_the_one_that_is_asked_about(panda: Panda) -> None:
-    """What an earlier turn was given does not answer for it; half of a character in it stops nothing."""
+    """
+    A document of an earlier turn does not answer for the newest; half of a character in it stops nothing.
+    """
     words = ("turn", "--json", "Who is the vet?")
     assert panda(*words, stdin='{"vet": "Dr. Amsel", "phone": "0151 222"}').code == 0
     ended = panda(*words, stdin='{"vet": "Dr. Miller \\ud800", "phone": "0151 333"}')
@@ -275,7 +277,7 @@ def test_a_pdf_is_read_page_by_page(panda: Panda) -> None:
 
 
 def test_a_pdf_without_its_extra_names_the_extra(panda: Panda, tmp_path: Path) -> None:
-    """Where pypdf is not installed the error says what to install, and no number is claimed."""
+    """Without pypdf the error says what to install, and no number is claimed."""
     panda.write("lease.pdf", make_pdf(PDF_TEXT))
     hide = "import sys; sys.modules['pypdf'] = None\nfrom panda.cli.main import main; main()"
     panda.program = (sys.executable, "-c", hide)
@@ -286,7 +288,7 @@ def test_a_pdf_without_its_extra_names_the_extra(panda: Panda, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("data", "words", "said"),
+    ("data", "words", "reason"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff", (), "standard input is no text"),
         (b"caf\xe9 au lait\n", (), "not UTF-8: byte 3 is 0xe9"),
@@ -300,14 +302,14 @@ def test_a_pdf_without_its_extra_names_the_extra(panda: Panda, tmp_path: Path) -
     ids=["binary", "latin-1", "no input", "no file", "empty file", "large", "both", "many"],
 )
 def test_what_is_no_document_claims_no_number(
-    panda: Panda, data: bytes, words: tuple[str, ...], said: str
+    panda: Panda, data: bytes, words: tuple[str, ...], reason: str
 ) -> None:
     """Input that cannot be a document is refused with the reason and a fix, before a number is claimed."""
     panda.write("empty.md", "\n \n")
     panda.write("large.txt", "Line.\n" * 333_334)
     ended = panda("turn", "--json", *words, "Summarise this", stdin=data)
     assert ended.code in (2, 74)
-    assert said in ended.error["message"]
+    assert reason in ended.error["message"]
     assert ended.error["fix"] or ended.error["where"]
     assert not (panda.store / "users/default/turns").exists()
 

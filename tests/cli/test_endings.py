@@ -41,7 +41,7 @@ ERRORS = {
 
 
 def interventions(ann: ScriptedPanda) -> list[str]:
-    """What halted."""
+    """Return the names of the interventions."""
     return [path.stem for path in (ann.store / "interventions").glob("*.json")]
 
 
@@ -60,8 +60,8 @@ def test_plain_output(ann: ScriptedPanda, code: int) -> None:
     else:
         assert "error: " not in ended.err
     refused = [f"refused: {WRONG}", f"evidence: {PRICE} [{PRICE_NODE}]"]
-    told = [line for line in lines if line.startswith(("refused: ", "evidence: "))]
-    assert told == (refused if code == 22 else [])
+    reported = [line for line in lines if line.startswith(("refused: ", "evidence: "))]
+    assert reported == (refused if code == 22 else [])
     assert [line for line in lines if line.startswith("halted: ")] == [
         f"halted: panda intervention show {name} tells more" for name in interventions(ann)
     ]

@@ -85,7 +85,7 @@ def test_a_model_is_measured_as_well(ann: ScriptedPanda) -> None:
 
 
 def test_without_cases(panda: Panda) -> None:
-    """Where a project has no labelled cases of its own, those of panda are asked, and nothing is written."""
+    """In a project without labelled cases of its own, those of panda are asked, and nothing is written."""
     (kind,) = panda.json("eval", "research/strategy")["kinds"]
     lines = (ROOT / "tests/evals/research_kind.jsonl").read_text(encoding="utf-8").splitlines()
     assert (kind["kind"], kind["cases"]) == (
@@ -96,7 +96,7 @@ def test_without_cases(panda: Panda) -> None:
 
 
 def test_the_wheel_holds_the_cases() -> None:
-    """What is packed as the cases of panda is the folder of the checkout, and no module of the tests."""
+    """The wheel holds the folder of cases of the checkout, and no module of the tests."""
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     assert packed["targets"]["wheel"]["force-include"]["tests/evals"] == "panda/_data/tests/evals"
     assert {path.suffix for path in (ROOT / "tests/evals").iterdir()} == {".jsonl", ".md"}

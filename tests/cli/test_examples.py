@@ -37,7 +37,7 @@ def example_of(command: str) -> list[str]:
 
 
 def place(command: str) -> int:
-    """Where in the order of all commands one comes."""
+    """Return the place of a command in the order of all commands."""
     if command in FIRST:
         return FIRST.index(command) - len(FIRST)
     return LAST.index(command) + 1 if command in LAST else 0
@@ -144,5 +144,5 @@ def test_the_readme_shows_what_comes_out(panda: Panda) -> None:
     assert panda("init", "--demo", PANDA_ROOT="fresh").code == 0
     ended = panda("turn", *options.split(), "--", query, PANDA_ROOT="fresh")
     expected = blocks[0].removeprefix("$ make turn\n")
-    shown = ended.err + ended.out
-    assert shown.replace(str(panda.home / "fresh"), "/home/you/panda/demo/panda-system-docs") == expected
+    output = ended.err + ended.out
+    assert output.replace(str(panda.home / "fresh"), "/home/you/panda/demo/panda-system-docs") == expected

@@ -181,14 +181,16 @@ def test_export_and_import_give_the_same_again(
     Markdown sees only the headings of a transcript, and all texts as code.
     """
     stores = [Panda(tmp_path_factory.mktemp("store") / "project", user="demo") for _ in range(2)]
-    words = ("export", "1-99", "--as", "jsonl", *(["--renumber"] if renumbered else []))
+    words = ["export", "1-99", "--as", "jsonl"]
+    if renumbered:
+        words.append("--renumber")
     numbered = [{**line, "turn": 7 * number} for number, line in enumerate(lines, 1)]
-    given = [json.dumps(line) + "\n" for line in numbered]
+    exported_lines = [json.dumps(line) + "\n" for line in numbered]
     for panda in stores:
         assert panda("init", "--new-user").code == 0
-        panda.write("lines.jsonl", "".join(given))
+        panda.write("lines.jsonl", "".join(exported_lines))
         assert panda("import", "lines.jsonl").code == 0
-        given = panda(*words).out.splitlines(keepends=True)
+        exported_lines = panda(*words).out.splitlines(keepends=True)
     first, second = (panda(*words).out for panda in stores)
     assert first == second
     exported = lines_of(second.replace("\u2028", " "))

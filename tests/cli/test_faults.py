@@ -85,7 +85,7 @@ def test_clock_that_steps_back(panda: Panda) -> None:
 
 
 def test_a_turn_whose_memory_is_damaged(demo: Path, tmp_path: Path) -> None:
-    """What keeps a turn from being judged is named with file and line."""
+    """An error that keeps a turn from being judged is named with file and line."""
     panda = Panda(tmp_path / "project", demo, user="demo")
     log = panda.user_directory / "memory.jsonl"
     number = len(log.read_text(encoding="utf-8").splitlines()) + 1

@@ -11,7 +11,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import cycle
 from pathlib import Path
@@ -91,7 +91,7 @@ class Field:
 
     @property
     def kind(self) -> str:
-        """What file it is, whatever its id."""
+        """Return the kind of the file, whatever its id."""
         path = Path(self.file)
         folders = [name for name in ("interventions", "recipes") if name in path.parts[:-1]]
         return folders[0] if folders else path.name
@@ -103,7 +103,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """What it is in all files of its kind."""
+        """Return the name of the field, the same in all files of its kind."""
         return ".".join([self.kind, *(key for key in self.place if isinstance(key, str))])
 
     def put(self, project: Path, value: str) -> None:
@@ -121,11 +121,14 @@ class Field:
 
 
 def places_of(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where texts stand in a JSON value."""
+    """Yield the places of texts in a JSON value."""
     if isinstance(value, str) and place:
         yield place
     elif isinstance(value, list | dict):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        parts: Iterable[tuple[str | int, Any]] = (
+            value.items() if isinstance(value, dict) else enumerate(value)
+        )
+        for key, part in parts:
             if key != "seal":
                 yield from places_of(part, (*place, key))
 
@@ -138,14 +141,16 @@ def fields_of(project: Path) -> list[Field]:
             continue
         text = path.read_text()
         for number, line in enumerate([text] if path.suffix == ".json" else text.split("\n")):
-            for place in places_of(json.loads(line)) if line.strip() else ():
+            if not line.strip():
+                continue
+            for place in places_of(json.loads(line)):
                 field = Field(path.relative_to(project).as_posix(), number, place)
                 fields.setdefault(field.name, field)
     return list(fields.values())
 
 
 def sounds(field: Field) -> bool:
-    """Whether a field is to be fed by itself."""
+    """Return whether a field is to be fed by itself."""
     return SOUNDS.fullmatch(field.key) is not None
 
 
@@ -286,8 +291,9 @@ class Eaten:
         for path in (self.panda.store / "runs").glob("*/run.json"):
             text = path.read_text()
             path.write_text(text.replace(f'"{self.source / "store"}"', json.dumps(str(self.panda.store))))
-        for name, target in LINKS.items() if is_linked else ():
-            link(self.panda.store / name, self.outside.place / target)
+        if is_linked:
+            for name, target in LINKS.items():
+                link(self.panda.store / name, self.outside.place / target)
 
     def value_of(self, kind: str, field: Field) -> str:
         """A value of a kind, as fits what the field means."""
@@ -302,7 +308,10 @@ class Eaten:
         """Run a command: it is no bug, tells and touches nothing outside, nor what is somebody else's."""
         words, _, query = line.replace("VERSION", self.version).partition(" -- ")
         theirs = tree(self.panda.store / "users/bob")
-        ended = self.panda(*words.split(), *(["--", query] if query else []))
+        arguments = words.split()
+        if query:
+            arguments += ["--", query]
+        ended = self.panda(*arguments)
         about = f"{about}: panda {line}\n{ended.err}"
         assert ended.code in CODES, about
         assert "Traceback" not in ended.err, about
@@ -328,7 +337,10 @@ def test_every_published_id_is_fed(fed: Path) -> None:
 
 
 def test_every_command_ends_well(fed: Path, tmp_path: Path) -> None:
-    """What is fed below is read: without anything that leads elsewhere no command refuses its project."""
+    """
+    The files that are fed below are read: without anything that leads elsewhere no command refuses its
+    project.
+    """
     eaten = Eaten(tmp_path, fed)
     refused = {}
     for line in EVERYTHING:
@@ -347,7 +359,8 @@ def drawn_cases(fields: Sequence[Field]) -> Iterator[tuple[Field, str, str]]:
         lines = list(dict.fromkeys((*READ_BY.get(field.kind, EVERYTHING), *EVERY)))
         rotation = by_kind.setdefault(field.kind, cycle(lines))
         for value in chance.sample(VALUES, tried(1, len(VALUES))):
-            for line in lines if tried(0, 1) else [next(rotation)]:
+            drawn = lines if tried(0, 1) else [next(rotation)]
+            for line in drawn:
                 yield field, value, line
 
 

@@ -10,9 +10,9 @@ HINT = "there are no notes yet"
 def test_notes_have_a_place_from_the_start(tmp_path: Path) -> None:
     """`init` makes the directory that it names, and a question without notes says how to add some."""
     panda = Panda(tmp_path / "home")
-    made = panda("init")
+    ended = panda("init")
     knowledge = panda.store / "users" / "default" / "knowledge"
-    assert (made.code, str(knowledge) in made.err, knowledge.is_dir()) == (0, True, True)
+    assert (ended.code, str(knowledge) in ended.err, knowledge.is_dir()) == (0, True, True)
     first = panda("turn", "What is the wifi password?")
     assert (
         first.code,

@@ -12,7 +12,8 @@ from tests.api import PRICE_QUESTION, Panda, ScriptedPanda
 from tests.effort import tried
 from tests.mutations import mutate
 
-ASKED, STATED = 3, 4
+ASKED = 3
+STATED = 4
 TOOLS = {"tools": [], "next_step": "coordinator"}
 DONE = {"tool": "done"}
 
@@ -32,12 +33,12 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def forged(left: Path, tmp_path: Path) -> Panda:
-    """That store, to be forged."""
+    """Return a copy of that store, to be forged."""
     return Panda(tmp_path / "forged", left, user="ann")
 
 
 def content(turn: Path) -> dict[str, object]:
-    """What stands in a turn: the content of its files, and what else there is."""
+    """Return the content of a turn's files, and what else there is in its directory."""
     return {
         str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else path.is_dir()
         for path in turn.rglob("*")
@@ -94,12 +95,12 @@ def turn(store: Path, number: int = ASKED) -> Path:
 
 
 def log(store: Path) -> Path:
-    """What is remembered."""
+    """Return the log of the memory."""
     return store / "users/ann/memory.jsonl"
 
 
 def session(store: Path) -> Path:
-    """What the session carries."""
+    """Return the file of the session."""
     return store / "users/ann/sessions/talk/session.json"
 
 

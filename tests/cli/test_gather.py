@@ -13,8 +13,8 @@ def test_looking_commits_nothing(ann: ScriptedPanda, until: str) -> None:
     """--plan and --draft leave the turn before phase 2, and a later run commits what was drafted."""
     look = ann.json("gather", "--query", PRICE_QUESTION, f"--{until}")
     assert look["plan"]["webpage_cache_needed"] == ["visit_loq"]
-    shown = ann.json("list")["turns"][-1]
-    assert (shown["turn"], shown["status"]) == (3, "interrupted")
+    newest = ann.json("list")["turns"][-1]
+    assert (newest["turn"], newest["status"]) == (3, "interrupted")
     context = ann.turn_file(3, "context.md").read_text(encoding="utf-8")
     assert ("\n## 1. " in context, "\n## 2. " in context) == (True, False)
     assert not ann.turn_file(3, "gathered_context.json").exists()
@@ -36,7 +36,9 @@ def test_gathered_turn_goes_on(ann: ScriptedPanda) -> None:
 
 
 def test_planned_document_that_is_gone(ann: ScriptedPanda) -> None:
-    """What a plan names and somebody removed since halts the turn; context.md stays byte for byte."""
+    """
+    A document that a plan names and somebody removed since halts the turn; context.md stays byte for byte.
+    """
     ann.server.script = Script(retrieval={"relevant": ["turn:2"]})
     assert ann("gather", "--query", "What do I drink?", "--plan").code == 0
     before = ann.turn_file(3, "context.md").read_bytes()

@@ -173,7 +173,7 @@ def test_a_file_of_any_name_is_shown(tmp_path: Path) -> None:
 
 
 def content(turn: Path) -> dict[str, bytes | None]:
-    """What stands in a turn's directory; links and the like as None."""
+    """Return the content of a turn's directory; links and the like as None."""
     return {
         str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None
         for path in turn.rglob("*")

@@ -15,16 +15,16 @@ UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the demo store with notes, turns and folders of such names."""
-    found = tmp_path_factory.mktemp("hostile") / "store"
-    shutil.copytree(ROOT / "panda-system-docs", found)
-    (found / "read-only").unlink(missing_ok=True)
-    user = found / "users" / "demo"
+    store = tmp_path_factory.mktemp("hostile") / "store"
+    shutil.copytree(ROOT / "panda-system-docs", store)
+    (store / "read-only").unlink(missing_ok=True)
+    user = store / "users" / "demo"
     (user / "knowledge").mkdir(exist_ok=True)
     (user / "knowledge" / f"{EVIL}.md").write_bytes(b"\xff broken")
     (user / "knowledge" / "tea.md").write_text(f"# {EVIL}\n\nThe {EVIL} tea.\n", encoding="utf-8")
     (user / EVIL).mkdir()
     (user / "turns" / f"turn_{EVIL}").mkdir()
-    return found
+    return store
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def search(panda: Panda, *words: str) -> list[str]:
 
 
 def test_import_indexes(panda: Panda) -> None:
-    """What is imported is in the index without another command."""
+    """Imported turns are in the index without another command."""
     status = panda.json("index", "status")
     assert (status["rows"], status["fresh"], status["rebuilt_at"]) == ({"turn_summary": 3}, True, None)
 
@@ -100,11 +100,11 @@ def test_a_locked_index(panda: Panda) -> None:
     """While another process writes, a search answers from what it has and says so; a rebuild ends 75."""
     write_turn(panda.user_directory, 4, query="a hamster again", response="Fine.")
     with panda.lock("indexes/index.lock"):
-        found = panda("index", "search", "hamster")
+        searched = panda("index", "search", "hamster")
         rebuilt = panda("index", "rebuild")
-    assert "the index is 1 change behind" in found.err
-    assert "turn:1" in found.out
-    assert "turn:4" not in found.out
+    assert "the index is 1 change behind" in searched.err
+    assert "turn:1" in searched.out
+    assert "turn:4" not in searched.out
     assert (rebuilt.code, "the lock is held" in rebuilt.err) == (75, True)
 
 
@@ -136,7 +136,9 @@ def test_missing_summaries_are_written(panda: Panda) -> None:
 
 
 def test_an_index_of_an_earlier_version_is_made_anew(panda: Panda) -> None:
-    """What an earlier version left, its change journal too, goes with the first search, which finds all."""
+    """
+    The index of an earlier version, its change journal too, goes with the first search, which finds all.
+    """
     indexes = panda.store / "indexes"
     with closing(sqlite3.connect(indexes / "turn_index.db")) as connection:
         connection.executescript("DROP TABLE postings; PRAGMA user_version = 8")

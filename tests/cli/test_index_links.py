@@ -11,7 +11,7 @@ from tests.api import Panda
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
 def test_no_link_stands_in_the_place_of_a_side_file(kind: str, indexed: Path, tmp_path: Path) -> None:
-    """What is no file there goes, and the next search finds what it found."""
+    """Anything there that is no file goes, and the next search finds what it found."""
     panda = Panda(tmp_path / "project", indexed, user="demo", PANDA_TRUST="")
     words = ("index", "search", "laptop")
     before = panda(*words)

@@ -107,7 +107,7 @@ def test_a_run_of_another_store_is_not_gone_on_with(stranger: Stranger) -> None:
 
 @pytest.mark.parametrize("user", ["../../../outside/other/users/demo", "/etc", "..", "de/mo", "demo\n", ""])
 def test_a_run_names_users_not_paths(user: str, stranger: Stranger) -> None:
-    """What stands where a user should is told with file and key, and no path is made of it."""
+    """A path in the place of a user is told with file and key, and is not followed."""
     run = stranger.replayed()
     of_run(run, user=user)
     change_json(run / "run.json", finished_at=None)
@@ -170,7 +170,7 @@ def forget(stranger: Stranger, text: str) -> Ended:
 def test_forgetting_names_links_and_removes_nothing_behind_them(
     name: str, recorded: Path, tmp_path: Path
 ) -> None:
-    """What batches began with elsewhere stays where runs/ is a link, and the link is named."""
+    """The starts of batches elsewhere stay if runs/ is a link, and the link is named."""
     start = Path(shutil.copytree(recorded, tmp_path / "stranger")) / "runs/other/start"
     start.mkdir(parents=True)
     (start / "mine.txt").write_text("mine")
@@ -194,7 +194,8 @@ def test_a_cache_that_only_the_project_names_is_left_alone(stranger: Stranger) -
 def test_ids_that_a_stranger_made_up_are_replaced_nowhere(stranger: Stranger) -> None:
     """A page and an intervention with foreign ids lose the text; no other file is changed for their ids."""
     turn = stranger.panda.store / "users/demo/turns/turn_000813"
-    page, note = turn / "webpage_cache/a", stranger.panda.store / "users/demo/knowledge/page.md"
+    page = turn / "webpage_cache/a"
+    note = stranger.panda.store / "users/demo/knowledge/page.md"
     page.mkdir(parents=True)
     (page / "manifest.json").write_text(json.dumps({"visit_id": "e", "url": "https://x.example/kohlrabi"}))
     note.write_text("A note about the visit e.\n")
@@ -227,7 +228,8 @@ def test_ids_that_a_stranger_made_up_are_replaced_nowhere(stranger: Stranger) ->
 )
 def test_pages_show_nothing_from_behind_a_link(name: str, target: str, stranger: Stranger) -> None:
     """Neither a turn or run behind a link nor single lines of a file behind one stand on a page."""
-    run, place = stranger.replayed(), stranger.outside.place
+    run = stranger.replayed()
+    place = stranger.outside.place
     shutil.copytree(run, stranger.runs / "0fed")
     shutil.copytree(run, place / "other/runs/0far")
     lines = place / "other/runs/0far/turns.jsonl"

@@ -25,13 +25,15 @@ KILLS = 3
 
 
 def temporaries(home: Path) -> list[Path]:
-    """What unfinished writers left."""
+    """Return the files that unfinished writers left."""
     return [path for path in home.rglob(".*.panda.tmp") if "writing" not in path.name]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_killed_commands_leave_goes_with_the_next(kind: str, tmp_path: Path) -> None:
-    """What a command killed at any write leaves is gone after the next one, and validate ends with 0."""
+    """
+    The leftovers of a command killed at any write are gone after the next one, and validate ends with 0.
+    """
     home = repository(tmp_path)
     with ScriptedPanda(home) as ann:
         ann.write("text.md", "# Fans\n\n" + "Fans are loud when it is warm. " * 40)

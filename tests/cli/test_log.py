@@ -39,7 +39,7 @@ def panda(tmp_path: Path) -> Panda:
 
 
 def log_file(panda: Panda) -> Path:
-    """Where executions are written down."""
+    """Return the log of executions."""
     return panda.store / "logs/executions.jsonl"
 
 
@@ -80,7 +80,9 @@ def test_damaged_lines(panda: Panda) -> None:
 
 
 def test_what_the_limit_leaves_out_is_told(panda: Panda) -> None:
-    """How many earlier lines are not shown is said; where all are, or there are none, nothing is."""
+    """
+    The number of earlier lines that are not shown is told; if all are shown, or there are none, nothing is.
+    """
     assert panda("log", "-n", "1").err == "2 earlier lines are left out: -n 0 shows all\n"
     assert panda("log", "-n", "3").err == ""
     log_file(panda).unlink()

@@ -19,7 +19,7 @@ def panda(tmp_path: Path) -> Panda:
 
 
 def test_set_get_list_history_retract(panda: Panda) -> None:
-    """What is set can be got, listed, looked up in the history and taken back."""
+    """A value that is set can be got, listed, looked up in the history and taken back."""
     assert panda("memory", "set", "budget", "$500").code == 0
     assert panda("memory", "set", "budget", "$900").code == 0
     assert panda("memory", "get", "budget").out == "$900\n"
@@ -74,7 +74,7 @@ def test_types(panda: Panda, words: list[str], value: dict[str, object]) -> None
     ],
 )
 def test_wrong_usage(panda: Panda, words: list[str]) -> None:
-    """What cannot be remembered is refused with 2 and a fix, and nothing is written."""
+    """A value that cannot be remembered is refused with 2 and a fix, and nothing is written."""
     ended = panda("memory", "set", *words)
     assert (ended.code, ended.out) == (2, "")
     assert "error: " in ended.err
@@ -205,7 +205,7 @@ def test_validate_finds_what_was_typed_oddly(panda: Panda) -> None:
 
 
 def test_what_is_typed_by_hand_is_told(panda: Panda) -> None:
-    """What is nested in a value counts as a text, which `validate` tells."""
+    """A nested value counts as a text, which `validate` tells."""
     path = panda.user_directory / "preferences.md"
     path.write_text("---\nbudget: {min: 500, max: 800}\n---\n", encoding="utf-8")
     assert panda("memory", "get", "budget").out == "min 500, max 800\n"
@@ -214,7 +214,7 @@ def test_what_is_typed_by_hand_is_told(panda: Panda) -> None:
 
 
 def test_a_blank_file_deletes_nothing(panda: Panda) -> None:
-    """It is made again; a front matter without keys takes all back."""
+    """A blank file is made again; a front matter without keys takes all back."""
     panda("memory", "set", "pet", "cat")
     path = panda.user_directory / "preferences.md"
     path.write_text("\n", encoding="utf-8")
@@ -225,7 +225,7 @@ def test_a_blank_file_deletes_nothing(panda: Panda) -> None:
 
 
 def test_a_day_ends_with_its_last_second(panda: Panda) -> None:
-    """What is to hold until a day holds on that day; a text is printed with its line breaks."""
+    """A value that is to hold until a day holds on that day; a text is printed with its line breaks."""
     panda("memory", "set", "lease", "-", "--valid-until", DAY, stdin="Main St 1\nOregon")
     lease = panda.json("memory", "get", "lease")
     assert (lease["valid_until"], lease["expired"]) == (f"{DAY}T23:59:59Z", False)

@@ -27,7 +27,7 @@ def approve(panda: Panda, *queries: str, first: int = 1) -> None:
 
 
 def reflect(panda: Panda, *words: str, day: str = "2026-01-04") -> Any:
-    """What is proposed on a day."""
+    """Return what is proposed on a day."""
     return panda.json("memory", "reflect", *words, PANDA_NOW=f"{day}T14:30:00Z")["proposals"]
 
 
@@ -54,7 +54,7 @@ def test_kept_after_two_batches(panda: Panda) -> None:
 
 @pytest.mark.parametrize(("day", "status"), [("2026-02-02", "kept"), ("2026-02-03", "dropped")])
 def test_a_second_batch_counts_within_thirty_days(day: str, status: str, panda: Panda) -> None:
-    """What was proposed and dropped is proposed anew only if it is said anew."""
+    """A dropped proposal is proposed anew only if it is said anew."""
     approve(panda, CELLO, "My train is late.")
     reflect(panda)
     approve(panda, "How late is it?", first=3)
@@ -77,7 +77,7 @@ def test_a_damaged_turn_is_left_out(panda: Panda) -> None:
 
 
 def test_what_memory_knows_is_not_proposed(panda: Panda) -> None:
-    """What is held, or noted word for word, or was taken back is left alone, under whatever key."""
+    """A value that is held, or noted word for word, or was taken back is left alone, under whatever key."""
     approve(panda, CELLO, "I keep bees.", "I collect old maps.", "I run a small bakery.")
     panda("memory", "set", "instrument", "the cello in a trio")
     panda("memory", "set", "keep_bees", "two hives")
@@ -100,7 +100,7 @@ def test_keys_are_what_a_sentence_is_about(panda: Panda) -> None:
 
 
 def test_recalled_quoted_and_unapproved_text_is_not_proposed(panda: Panda) -> None:
-    """What an answer said before, what is pasted, and turns that were not approved teach nothing."""
+    """Earlier answers, pasted text, and turns that were not approved teach nothing."""
     user = panda.user_directory
     write_turn(user, 1, query="Tell me.", response=f"It says: {CELLO}", status="approved")
     approve(panda, CELLO, "> I keep bees.\n\nWhat is that?", first=2)

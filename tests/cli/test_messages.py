@@ -26,9 +26,9 @@ def test_wrong_files(panda: Panda, fault: str) -> None:
     """The error says what is wrong, in which line, and what to do."""
     case = WRONG_FILES[fault]
     panda.write(case["name"], case["text"].encode(case.get("encoding", "utf-8")))
-    told = panda(*case["words"].split()).err
+    errors = panda(*case["words"].split()).err
     for part in case["told"]:
-        assert part in told
+        assert part in errors
 
 
 def test_a_broken_memory_file_halts(panda: Panda) -> None:
@@ -94,10 +94,10 @@ def test_a_repository_before_its_first_commit(panda: Panda) -> None:
     panda.write("a.txt", "one\n")
     git(panda.home, "init", "-q")
     git(panda.home, "add", "a.txt")
-    found = run_tool(panda, "git.diff")
-    assert found.code == 0
-    assert "+one" in found.out
-    assert "1 file is to be in the first commit" in found.out
+    ended = run_tool(panda, "git.diff")
+    assert ended.code == 0
+    assert "+one" in ended.out
+    assert "1 file is to be in the first commit" in ended.out
 
 
 def test_lines_beyond_the_end_of_a_file(panda: Panda) -> None:

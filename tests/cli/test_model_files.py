@@ -29,9 +29,9 @@ def packaged_gguf() -> Path:
 @pytest.fixture
 def panda(tmp_path: Path) -> Panda:
     """A project with a store and a cache of its own, and no trust."""
-    made = Panda(tmp_path / "project", PANDA_TRUST="", XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert made("init").code == 0
-    return made
+    project = Panda(tmp_path / "project", PANDA_TRUST="", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert project("init").code == 0
+    return project
 
 
 def put_model(panda: Panda) -> Path:
@@ -71,8 +71,8 @@ def test_a_model_file_of_a_project_is_trusted_by_its_digest(panda: Panda) -> Non
     for words in (("models", "list"), ("models", "check"), ("turn", "Which tea?")):
         ended = panda(*words)
         assert (ended.code, "models.own.location" in ended.err) == (2, True), words
-    shown = panda("trust", "--dry-run").out
-    assert f"runs the model {path} (104 bytes, sha256 " in shown
+    claims = panda("trust", "--dry-run").out
+    assert f"runs the model {path} (104 bytes, sha256 " in claims
     assert panda("trust").code == 0
     assert panda("models", "list").code == 0
     times = path.stat()
@@ -107,7 +107,7 @@ def test_a_pipe_is_no_model_file(panda: Panda) -> None:
     [("llama.block_count", 4_000_000_000), ("llama.attention.head_count", 0), ("llama.vocab_size", 2**31)],
 )
 def test_a_damaged_header_ends_no_command(key: str, value: int, panda: Panda) -> None:
-    """What llama.cpp ends with is an error of the file, and of nothing else."""
+    """An error of llama.cpp is an error of the file, and of nothing else."""
     path = put_model(panda)
     set_number(path, key, value)
     ended = panda.process("models", "check", "--trust", "--json")
@@ -132,7 +132,7 @@ def test_a_chat_template_is_bounded(template: str, panda: Panda) -> None:
 
 
 def test_a_model_file_is_tried_once(panda: Panda, tmp_path: Path) -> None:
-    """What has loaded once is known by its digest."""
+    """A model file that has loaded once is known by its digest."""
     put_model(panda)
     assert panda("models", "check", "--trust").code == 0
     notes = list((tmp_path / "cache" / "panda" / "trials").iterdir())

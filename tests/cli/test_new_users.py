@@ -36,13 +36,13 @@ ONLY_THERE = (
 def panda(tmp_path: Path) -> Iterator[Panda]:
     """A store of user ann, a model on loopback that asks back, and files to take in."""
     server = ModelServer(ASKS_BACK)
-    found = Panda(tmp_path, LAPTOPS)
-    found.write("models.yaml", server.models())
-    found.write("queries.jsonl", json.dumps({"id": "a", "query": ASKED}) + "\n")
-    found.write("store/users/ann/memory.jsonl", "")
+    project = Panda(tmp_path, LAPTOPS)
+    project.write("models.yaml", server.models())
+    project.write("queries.jsonl", json.dumps({"id": "a", "query": ASKED}) + "\n")
+    project.write("store/users/ann/memory.jsonl", "")
     write_export(tmp_path / "export.zip", chatgpt(said("user", "Tea?"), said("assistant", "Assam.")))
     try:
-        yield found
+        yield project
     finally:
         server.close()
 
@@ -75,9 +75,9 @@ def test_the_line_of_a_file_is_named(panda: Panda) -> None:
 
 def test_a_user_is_made_by_name(panda: Panda) -> None:
     """With --new-user whoever is named, however, is made, which is told; where there is one, nothing is."""
-    made = panda("turn", ASKED, "--user", "bob", "--new-user", "--json")
-    assert (made.code, "user bob is new\n" in made.err) == (21, True)
-    assert made.data["turn"] == 1
+    first = panda("turn", ASKED, "--user", "bob", "--new-user", "--json")
+    assert (first.code, "user bob is new\n" in first.err) == (21, True)
+    assert first.data["turn"] == 1
     again = panda("turn", ASKED, "--user", "bob", "--new-user")
     assert (again.code, "is new" in again.err) == (21, False)
     panda.write("panda.toml", 'user = "cleo"\n')
@@ -103,7 +103,7 @@ def test_the_default_user_is_made_unasked(panda: Panda) -> None:
 
 
 def test_a_store_without_users(tmp_path: Path) -> None:
-    """Where nobody is near, the error says who is there and how a user is made."""
+    """If no name is near, the error says who is there and how a user is made."""
     panda = Panda(tmp_path)
     assert panda("init").code == 0
     advice = "fix: users are default; add --new-user to make bob"

@@ -62,7 +62,9 @@ def test_what_would_be_ignored_is_wrong_usage(panda: Panda, line: str, message: 
     ],
 )
 def test_what_has_an_effect_is_taken(panda: Panda, line: str) -> None:
-    """The same options count where they do something, and a setting from outside is no option given."""
+    """
+    Options that are refused elsewhere count if they do something, and a setting from outside is no option.
+    """
     ended = panda(*line.split(), PANDA_SESSION="other", PANDA_SEED="3")
     assert (ended.code, ended.err.startswith("error")) == (0, False)
 
@@ -102,7 +104,7 @@ def test_a_table_in_a_pipe_has_heads(panda: Panda) -> None:
 
 
 def test_a_list_that_is_cut_says_so(panda: Panda) -> None:
-    """Where a limit leaves turns out, that there are more is told; where it does not, nothing is."""
+    """A list that a limit cuts tells that there are more turns; one that holds all tells nothing."""
     cut = panda("list", "--user", "demo", "--limit", "2")
     assert cut.err == "the newest 2, and at least 1 more: --limit 0 shows all\n"
     assert [row.split("\t")[0] for row in cut.rows] == ["2", "3"]

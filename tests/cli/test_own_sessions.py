@@ -22,14 +22,15 @@ def session_of(turn: Turn) -> str:
 
 
 def carries(turn: Turn, text: str) -> bool:
-    """Whether the analyzer was told a text of an earlier turn."""
+    """Return whether the analyzer was told a text of an earlier turn."""
     (request,) = turn.asked("analyzer")
     return text in request.text
 
 
 def test_each_turn_begins_a_session(ann: ScriptedPanda) -> None:
     """Two questions without --session see nothing of each other's carry; each is named after its turn."""
-    first, second = ann.turn(), ann.turn("How heavy is it?")
+    first = ann.turn()
+    second = ann.turn("How heavy is it?")
     assert [session_of(turn) for turn in (first, second)] == ["t000003", "t000004"]
     assert not carries(second, PRICE_QUESTION)
     path = ann.user_directory / "sessions/t000004/session.json"
@@ -144,7 +145,7 @@ def test_a_session_that_is_set_is_joined(ann: ScriptedPanda) -> None:
 
 
 def test_a_name_that_is_taken(ann: ScriptedPanda) -> None:
-    """Where a session that was named or imported has the name, the new one has a name beside it."""
+    """If a session that was named or imported has the name, the new one has a name beside it."""
     ann.turn(PRICE_QUESTION, "--session", "t000006")
     ann.write_lines("lines.jsonl", import_line(user="ann", session="t000005"))
     assert ann("import", "lines.jsonl").code == 0
@@ -153,7 +154,7 @@ def test_a_name_that_is_taken(ann: ScriptedPanda) -> None:
 
 
 def test_one_question_has_one_answer(tmp_path: Path) -> None:
-    """The same question asked three times without --session ends the same each time, word for word."""
+    """A question asked three times without --session ends the same each time, word for word."""
     panda = Panda(tmp_path)
     panda.write("store/users/default/knowledge/bees.md", "# Bees\n\nThe bees cost 240 euros in May.\n")
     ends: set[tuple[int, Any]] = set()

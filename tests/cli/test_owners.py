@@ -18,10 +18,10 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 @pytest.fixture
 def panda(tmp_path: Path) -> Panda:
     """A project without trust, whose store lies where nobody named it."""
-    found = Panda(tmp_path / "project", PANDA_TRUST="", PANDA_ROOT="")
-    found.store = found.home / "panda-system-docs"
-    assert found("init").code == 0
-    return found
+    project = Panda(tmp_path / "project", PANDA_TRUST="", PANDA_ROOT="")
+    project.store = project.home / "panda-system-docs"
+    assert project("init").code == 0
+    return project
 
 
 def give_away(path: Path) -> Path:
@@ -91,7 +91,7 @@ def test_a_store_of_another_user_that_nobody_named(panda: Panda) -> None:
 
 
 def test_files_of_the_user_or_of_root_need_no_trust(panda: Panda) -> None:
-    """What root has put there counts."""
+    """A file that root has put there counts."""
     panda.write("panda.toml", "seed = 3\n")
     panda.write(RECIPE, "x: 1\n")
     assert panda("list").code == 0

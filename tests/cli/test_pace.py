@@ -8,9 +8,10 @@ from panda.cli.command import Reporter
 from panda.cli.pace import Pace
 
 
-def told(seconds_each: float, total: int) -> list[str]:
+def told_lines(seconds_each: float, total: int) -> list[str]:
     """The lines about so many things that take so long each."""
-    now, lines = [0.0], list[str]()
+    now = [0.0]
+    lines = list[str]()
     pace = Pace("replaying", total, lines.append, lambda: now[0])
     for _ in range(total):
         now[0] += seconds_each
@@ -20,7 +21,7 @@ def told(seconds_each: float, total: int) -> list[str]:
 
 def test_long_work_tells_rate_and_time_left() -> None:
     """The first line comes after a few seconds, then one every half minute, and one at the end."""
-    lines = told(0.5, 200)
+    lines = told_lines(0.5, 200)
     assert lines == [
         "replaying: 6 of 200, 2.0/s, 0:01:37 left",
         "replaying: 66 of 200, 2.0/s, 0:01:07 left",
@@ -31,8 +32,8 @@ def test_long_work_tells_rate_and_time_left() -> None:
 
 
 def test_short_work_tells_nothing() -> None:
-    """What is done within a few seconds needs no line."""
-    assert told(0.01, 200) == []
+    """Work that is done within a few seconds needs no line."""
+    assert told_lines(0.01, 200) == []
 
 
 def test_the_reporter_of_a_pipe_tells_the_pace() -> None:
@@ -60,18 +61,18 @@ def test_several_things_at_once_are_counted() -> None:
 
 
 def test_a_line_beside_a_bar_stands_alone() -> None:
-    """What is told while a bar is shown takes the bar's line, and the bar goes on below."""
+    """A line that is told while a bar is shown takes the bar's line, and the bar goes on below."""
     master, slave = pty.openpty()
-    shown = b""
+    output = b""
     with os.fdopen(slave, "w") as stream:
         reporter = Reporter(stream, quiet=False, verbosity=0, color=True)
         with reporter.progress("replaying", 2) as advance:
             reporter.step("turn 814: error")
             advance()
         reporter.step("2 turns")
-        while not shown.endswith(b"2 turns\r\n"):
-            shown += os.read(master, 1 << 16)
+        while not output.endswith(b"2 turns\r\n"):
+            output += os.read(master, 1 << 16)
     os.close(master)
-    assert b"\r\x1b[2Kturn 814: error\r\n" in shown
-    assert b"replaying" in shown.partition(b"turn 814: error")[2]
+    assert b"\r\x1b[2Kturn 814: error\r\n" in output
+    assert b"replaying" in output.partition(b"turn 814: error")[2]
     assert reporter.bars == []

@@ -30,8 +30,10 @@ def modes(directory: Path) -> dict[str, str]:
 
 def exposed(directory: Path) -> list[str]:
     """Each path at or below a directory that is not 0600 for a file, 0700 for a directory."""
-    found = modes(directory)
-    return [path for path in found if found[path] != ("0o700" if Path(path).is_dir() else "0o600")]
+    modes_by_path = modes(directory)
+    return [
+        path for path in modes_by_path if modes_by_path[path] != ("0o700" if Path(path).is_dir() else "0o600")
+    ]
 
 
 @pytest.mark.parametrize("mask", OPEN_UMASKS, ids=oct)
@@ -65,7 +67,7 @@ def test_the_demo_is_private(tmp_path: Path) -> None:
 
 
 def test_a_process_of_its_own_is_private_too(tmp_path: Path) -> None:
-    """The same holds for a command that a shell starts."""
+    """Files are private for a command that a shell starts too."""
     panda = Panda(tmp_path / "project")
     with umask(0o000):
         assert panda.process("init").code == 0
@@ -96,7 +98,7 @@ def test_output_follows_the_umask(demo: Path, tmp_path: Path) -> None:
             ("recipe", "eject", "pipeline/phase1_reflection"),
         ):
             assert panda(*words, PANDA_USER=user).code == 0, words
-    found = modes(panda.home / "pages") | modes(panda.home / "recipes")
-    assert {mode for path, mode in found.items() if Path(path).is_file()} == {"0o640"}
-    assert {mode for path, mode in found.items() if Path(path).is_dir()} == {"0o750"}
+    modes_by_path = modes(panda.home / "pages") | modes(panda.home / "recipes")
+    assert {mode for path, mode in modes_by_path.items() if Path(path).is_file()} == {"0o640"}
+    assert {mode for path, mode in modes_by_path.items() if Path(path).is_dir()} == {"0o750"}
     assert oct((panda.home / "turns.jsonl").stat().st_mode & 0o777) == "0o640"

@@ -61,12 +61,12 @@ def test_bytes_that_are_no_text(panda: Panda) -> None:
 
 def test_terminal_is_not_steered(panda: Panda) -> None:
     """On a terminal a turn is rendered, and control characters in it are written out."""
-    shown = on_terminal(panda, "show", "7", color=True)
-    assert "\x1b[2J" not in shown
-    assert "Clear\\x1b[2J" in shown
-    assert "\u202e" not in shown
-    assert "**no**" not in shown
-    assert "\x1b[" in shown
+    screen = on_terminal(panda, "show", "7", color=True)
+    assert "\x1b[2J" not in screen
+    assert "Clear\\x1b[2J" in screen
+    assert "\u202e" not in screen
+    assert "**no**" not in screen
+    assert "\x1b[" in screen
 
 
 @pytest.mark.parametrize("words", [["show", "7"], ["list"]])
@@ -75,11 +75,11 @@ def test_some_terminals_get_no_escapes(kind: str, words: list[str], panda: Panda
     """With NO_COLOR, or one that calls itself dumb, a terminal receives no escape sequence at all."""
     if kind == "dumb":
         panda.program = ("env", "TERM=dumb", "NO_COLOR=", *panda.program)
-    shown = on_terminal(panda, *words)
-    assert "\x1b" not in shown
-    assert "Clear" in shown
+    screen = on_terminal(panda, *words)
+    assert "\x1b" not in screen
+    assert "Clear" in screen
     if words == ["list"]:
-        assert shown.split()[:5] == ["turn", "time", "session", "outcome", "query"]
+        assert screen.split()[:5] == ["turn", "time", "session", "outcome", "query"]
 
 
 def test_piped_file_is_safe_or_exact(panda: Panda) -> None:
@@ -98,13 +98,13 @@ def test_a_bar_on_a_terminal(panda: Panda) -> None:
     """On a terminal long work shows how far it is, how fast, and how much time is left."""
     lines = (import_line(user="ann", session="s", turn=n, query=f"Is it {n}?") for n in range(10, 310))
     panda.write_lines("lines.jsonl", *lines)
-    shown = on_terminal(panda, "import", "lines.jsonl", color=True)
-    parts = [shown.find(part) for part in ("importing", "indexing", "sessions", "vectors")]
-    assert parts == sorted(parts), shown
+    screen = on_terminal(panda, "import", "lines.jsonl", color=True)
+    parts = [screen.find(part) for part in ("importing", "indexing", "sessions", "vectors")]
+    assert parts == sorted(parts), screen
     assert -1 not in parts
-    shown = on_terminal(panda, "validate", width=100, color=True)
-    assert re.search(r"checking .*━.*301/301.* (\d+\.\d/s )?.*0:00:00", shown)  # no rate of short work
-    assert "judging" in shown
+    screen = on_terminal(panda, "validate", width=100, color=True)
+    assert re.search(r"checking .*━.*301/301.* (\d+\.\d/s )?.*0:00:00", screen)  # no rate of short work
+    assert "judging" in screen
     panda.program = ("env", "TERM=dumb", *panda.program)
     assert on_terminal(panda, "validate").startswith("no problems found\n")
 

@@ -39,15 +39,15 @@ def test_list(panda: Panda) -> None:
 
 
 def test_a_broken_recipe_of_the_project(panda: Panda) -> None:
-    """It is a warning of the list, and shown instead of the packaged one."""
+    """A broken recipe is a warning of the list, and shown instead of the packaged one."""
     panda.write(f"recipes/{PLANNER}.yaml", "name: [\n")
     ended = panda("recipe", "list")
     assert ended.code == 0
     assert PLANNER not in ended.out
     assert "pipeline/phase6_validator" in ended.out
     assert f"recipes/{PLANNER}.yaml" in ended.err
-    shown = panda("recipe", "show", PLANNER)
-    assert (shown.code, shown.out) == (0, "name: [\n")
+    printed = panda("recipe", "show", PLANNER)
+    assert (printed.code, printed.out) == (0, "name: [\n")
 
 
 def test_show(panda: Panda) -> None:
@@ -158,8 +158,8 @@ def test_validate_recipes(panda: Panda) -> None:
     path = panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER) + "qualty_gates: {}\n")
     ended = panda("validate")
     assert ended.code == 3
-    told = rf"{path}:\d+ \(qualty_gates\): unknown key .qualty_gates.\n  fix: did you mean"
-    assert re.search(told, ended.out)
+    pattern = rf"{path}:\d+ \(qualty_gates\): unknown key .qualty_gates.\n  fix: did you mean"
+    assert re.search(pattern, ended.out)
     panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER))
     panda.write("recipes/pipeline/phase6_validator.yaml", "x: [")
     assert panda("validate", str(path)).code == 0

@@ -106,8 +106,8 @@ def test_killed_turn_resumes(store: Path) -> None:
     assert process.returncode == 0, err
     assert json.loads(out)["data"]["status"] == "approved"
     assert calls.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
-    made = Counter(_call(json.loads(line)) for line in calls.read_text(encoding="utf-8").splitlines())
-    assert max(made.values()) == 1
+    call_counts = Counter(_call(json.loads(line)) for line in calls.read_text(encoding="utf-8").splitlines())
+    assert max(call_counts.values()) == 1
     check_valid(store)
 
 

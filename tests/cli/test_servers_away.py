@@ -55,8 +55,8 @@ def write_models(directory: Path, url: str, *, timeout_seconds: int = 300) -> No
 
 
 def data_of(out: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(out)["data"]
-    return found
+    data: dict[str, Any] = json.loads(out)["data"]
+    return data
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -85,17 +85,17 @@ def test_the_log_tells_that_a_server_was_away(panda: Panda) -> None:
     code, out, _ = panda("log", "--json")
     assert code == 0
     line = data_of(out)["lines"][-1]
-    told = ("outcome", "success", "schema_valid", "latency_ms", "confidence", "model", "method")
-    assert [line[key] for key in told] == ["away", False, None, None, None, "served", "generate"]
+    columns = ("outcome", "success", "schema_valid", "latency_ms", "confidence", "model", "method")
+    assert [line[key] for key in columns] == ["away", False, None, None, None, "served", "generate"]
     assert panda("log")[1].splitlines()[-1].endswith("\taway")
     (group,) = data_of(panda("stats", "--since", line["timestamp"], "--json")[1])["groups"].values()
     assert (group["executions"], group["away"], group["valid"], group["p50_ms"]) == (1, 1, None, None)
-    shown = data_of(panda("recipe", "history", line["key"], "--json")[1])
-    assert "no valid reply" not in json.dumps(shown)
+    history = data_of(panda("recipe", "history", line["key"], "--json")[1])
+    assert "no valid reply" not in json.dumps(history)
 
 
 def test_a_server_without_memory_is_not_away(panda: Panda, tmp_path: Path) -> None:
-    """What a server says of its own failure is told in its words, with what may be done about it."""
+    """A server's own failure is told in its words, with what may be done about it."""
     server = Server()
     server.answer = lambda _: (500, b'{"error": {"message": "CUDA out of memory. Tried to allocate 2 GiB"}}')
     write_models(tmp_path, server.url, timeout_seconds=1)

@@ -38,7 +38,7 @@ def panda(tmp_path: Path) -> Iterator[ScriptedPanda]:
 
 
 def session_file(panda: ScriptedPanda) -> Path:
-    """Where the session is kept."""
+    """Return the file of the session."""
     return panda.user_directory / "sessions/talk/session.json"
 
 

@@ -75,7 +75,7 @@ class Terminal:
     """A shell at a terminal; what it shows is collected."""
 
     def __init__(self, words: list[str], panda: Panda) -> None:
-        self.shown = ""
+        self.screen = ""
         pid, self.descriptor = pty.fork()
         if pid == 0:
             os.chdir(panda.home)
@@ -86,14 +86,14 @@ class Terminal:
 
     def type(self, text: str, *, until: str) -> str:
         """Type, and return what is shown up to and with a text; fails if that never comes."""
-        start = len(self.shown)
+        start = len(self.screen)
         os.write(self.descriptor, text.encode())
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while until not in self.shown[start:]:
-            assert time.monotonic() < deadline, f"no {until!r} in {self.shown[start:]!r}"
+        while until not in self.screen[start:]:
+            assert time.monotonic() < deadline, f"no {until!r} in {self.screen[start:]!r}"
             if select.select([self.descriptor], [], [], 1)[0]:
-                self.shown += os.read(self.descriptor, 65536).decode("utf-8", "replace")
-        return self.shown[start:]
+                self.screen += os.read(self.descriptor, 65536).decode("utf-8", "replace")
+        return self.screen[start:]
 
     def end(self) -> None:
         """Leave the shell."""
@@ -143,15 +143,15 @@ def test_tab_runs_nothing(shell: str, age: str, hostile: Panda) -> None:
     terminal = Terminal(words, hostile)
     terminal.type(preparation, until="ready")
     for number, (line, offered) in enumerate(LINES if age == "new" else LINES[:3]):
-        shown = terminal.type(f"{line}\t\t", until=offered)
-        shown += terminal.type(f"\x15echo en'd'{number}\n", until=f"end{number}")
-        assert "touch" not in shown
+        screen = terminal.type(f"{line}\t\t", until=offered)
+        screen += terminal.type(f"\x15echo en'd'{number}\n", until=f"end{number}")
+        assert "touch" not in screen
     terminal.end()
     assert list(hostile.home.rglob("PWNED")) == []
 
 
 def test_fish_offers_plain_words(hostile: Panda) -> None:
-    """The same in fish, which is asked for its completions of a line."""
+    """Fish, which is asked for its completions of a line, offers plain words too."""
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     hostile.write("completion", script_of("fish", hostile))
@@ -168,7 +168,7 @@ def test_fish_offers_plain_words(hostile: Panda) -> None:
 
 
 def ask(panda: Panda, shell: str, line: str, **environ: str) -> tuple[str, str]:
-    """What a script would get for a line with the cursor at its end, and stderr."""
+    """Return what a script would get for a line with the cursor at its end, and stderr."""
     asked = {"_PANDA_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_TYPER_COMPLETE_ARGS": line}
     ended = panda.process(**{**asked, **words, **environ})

@@ -47,8 +47,10 @@ def words_of(vector: Vector) -> list[str]:
     """The command line of a request."""
     request = dict(vector.request)
     words = ["--scope", request.pop("scope")]
-    words += ["--include-expired"] if request.pop("include_expired", False) else []
-    words += ["--as-of", request.pop("as_of")] if "as_of" in request else []
+    if request.pop("include_expired", False):
+        words.append("--include-expired")
+    if "as_of" in request:
+        words += ["--as-of", request.pop("as_of")]
     return words + [part for key, value in request.items() for part in (OPTIONS[key], str(value))]
 
 

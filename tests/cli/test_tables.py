@@ -21,9 +21,10 @@ def test_commands_keep_numbers_and_words_whole(tmp_path: Path) -> None:
         panda.write("models.yaml", server.models())
         assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
     for command in ("log", "stats", "recipe list"):
-        shown, piped = on_terminal(panda, *command.split()), panda(*command.split()).out
-        table, _, note = shown.partition("Left out on a terminal of 80 columns: ")
-        assert max(map(len, shown.split("\n"))) <= 80, command
+        screen = on_terminal(panda, *command.split())
+        piped = panda(*command.split()).out
+        table, _, note = screen.partition("Left out on a terminal of 80 columns: ")
+        assert max(map(len, screen.split("\n"))) <= 80, command
         assert note.replace("\n", " ").endswith(". --json has all. ")
         assert set(table.split()) <= set(piped.split()), command
 
@@ -53,10 +54,10 @@ def test_what_gives_way(
 ) -> None:
     """Texts wrap first, then an extra column goes, then a long word is shortened; a number never."""
     monkeypatch.setenv("COLUMNS", "80")
-    shown = table_text(columns, [row], extra=extra, stream=sys.stdout, color=False)
-    assert all(text in shown for text in whole)
-    assert max(map(len, shown.split("\n"))) <= 80
-    assert shown.partition("80 columns: ")[2].partition(".")[0] == left_out
+    screen = table_text(columns, [row], extra=extra, stream=sys.stdout, color=False)
+    assert all(text in screen for text in whole)
+    assert max(map(len, screen.split("\n"))) <= 80
+    assert screen.partition("80 columns: ")[2].partition(".")[0] == left_out
 
 
 def test_a_wide_table_of_an_answer_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,5 +67,5 @@ def test_a_wide_table_of_an_answer_keeps_its_numbers(monkeypatch: pytest.MonkeyP
     table = "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * 9, cells))
     for width in (80, 40):
         monkeypatch.setenv("COLUMNS", str(width))
-        shown = markdown_text(table, stream=sys.stdout, color=False)
-        assert set(cells[1:]) <= set(shown.split()), shown
+        screen = markdown_text(table, stream=sys.stdout, color=False)
+        assert set(cells[1:]) <= set(screen.split()), screen

@@ -65,12 +65,12 @@ def outside(checkout: Panda) -> Path:
 
 
 def record(checkout: Panda) -> Path:
-    """Where it is written down what the user trusts."""
+    """Return the file of what the user trusts."""
     return checkout.home.with_name("project-state") / "panda" / "trust.json"
 
 
 def effects(checkout: Panda) -> list[tuple[str, str]]:
-    """What `panda trust` would let happen, each with the file that asks for it."""
+    """Return what `panda trust` would let happen, each with the file that asks for it."""
     claims = checkout.json("trust", "--dry-run")["claims"]
     return [(claim["path"], reach["effect"]) for claim in claims for reach in claim["reaches"]]
 
@@ -140,7 +140,7 @@ def test_proxies_certificates_and_variables_are_shown(checkout: Panda) -> None:
 
 @pytest.mark.parametrize("words", [("list",), ("config", "show"), ("recipe", "list"), ("memory", "list")])
 def test_commands_that_load_no_model_do_not_ask(words: tuple[str, ...], checkout: Panda) -> None:
-    """What contacts and runs nothing works in an untrusted checkout."""
+    """A command that contacts and runs nothing works in an untrusted checkout."""
     checkout.write("models.yaml", MODELS.format(url=LEAKING))
     checkout.write("panda.toml", '[test_commands]\nunit = "make"\n')
     assert checkout(*words).code == 0
@@ -225,8 +225,8 @@ def test_every_setting_reaches_out_or_is_harmless(checkout: Panda) -> None:
         checkout.write(
             "models.yaml", f"models: {{m: {{backend: {backend}, n_ctx: 9, x: 1}}}}\nlayers: {{}}\n"
         )
-        told = checkout("models", "list", "--trust", "--json").error["fix"]
-        keys.update(told.removeprefix("use one of ").split(", "))
+        fix = checkout("models", "list", "--trust", "--json").error["fix"]
+        keys.update(fix.removeprefix("use one of ").split(", "))
     assert keys == REACHING_MODEL_KEYS | HARMLESS_MODEL_KEYS
 
 

@@ -21,7 +21,8 @@ def panda(demo: Path, tmp_path: Path) -> Panda:
 def test_demo_question(panda: Panda) -> None:
     """The demo's follow-up question is answered with the laptop, its price and where that stands."""
     ended = panda.process("turn", "And how much does the Lenovo LOQ 15 cost?", "--json")
-    value, data = ended.value, ended.data
+    value = ended.value
+    data = ended.data
     assert (ended.code, value["ok"], value["command"], value["error"]) == (0, True, "turn", None)
     assert {
         *("turn", "turn_dir", "status", "answered", "response", "question", "sources", "phases"),
@@ -48,8 +49,8 @@ def test_query_from_stdin(panda: Panda) -> None:
     query = "```yaml\n_meta:\n  x: 1\n## 5. Synthesis\r\n\x00\x1b[2J $1 \u202e"
     ended = panda("turn", "-", "--session", "hostile", "--json", stdin=query + "\n")
     assert ended.code in (0, 21, 22)
-    shown = panda.json("list")["turns"][-1]
-    assert (shown["query"], shown["session"]) == (query, "hostile")
+    newest = panda.json("list")["turns"][-1]
+    assert (newest["query"], newest["session"]) == (query, "hostile")
     assert panda.problems() == []
 
 

@@ -43,11 +43,11 @@ def test_description_is_read_and_never_a_fact(seeing: ScriptedPanda) -> None:
     assert (image["description"], image["model"], image["layer"]) == (SEEN, "scripted", "EYES")
     assert (turn.directory / image["file"]).read_bytes() == png()
     assert turn.data["image"]["description"] == SEEN
-    (shown,) = pictures(seeing.server.asked)
-    assert [part["type"] for part in shown] == ["image_url", "text"]
-    told = [Request(body) for body in seeing.server.asked if not pictures([body])]
+    (image_parts,) = pictures(seeing.server.asked)
+    assert [part["type"] for part in image_parts] == ["image_url", "text"]
+    requests = [Request(body) for body in seeing.server.asked if not pictures([body])]
     for step in ("analyzer", "retrieval", "synthesis", "planner"):
-        texts = [request.text for request in told if step_of(request) == step]
+        texts = [request.text for request in requests if step_of(request) == step]
         assert f"describes it in its own words, which nobody has checked:\n\n{SEEN}" in texts[0]
     assert "$999" not in turn.body(2) + turn.response
     assert "$999" not in (seeing.user_directory / "memory.jsonl").read_text(encoding="utf-8")

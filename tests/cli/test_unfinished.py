@@ -57,12 +57,12 @@ def interrupt(ann: ScriptedPanda, *sessions: str, query: str = PRICE_QUESTION, s
 
 
 def temporaries(root: Path) -> list[Path]:
-    """What an unfinished writer left; a turn that goes is renamed to such a name first."""
+    """Return the files that an unfinished writer left; a turn that goes is renamed to such a name first."""
     return [path for path in root.rglob(".*.panda.tmp*") if "writing" not in path.name]
 
 
 def test_a_halted_turn_is_taken_out(ann: ScriptedPanda) -> None:
-    """It is gone, also from the index, its intervention says why, and its number is not given again."""
+    """The turn is gone, also from the index, its intervention says why, and its number is not given again."""
     turn = halt(ann)
     assert ann("index", "rebuild").code == 0
     done = ann.json("turn", "--discard", "3")

@@ -17,9 +17,9 @@ def test_a_visit_that_research_names_must_be_there(demo: Path, tmp_path: Path) -
     for place in ("811", str(panda.store)):
         ended = panda("validate", place, "--strict", "--json")
         assert ended.code == 3
-        (found,) = ended.data["problems"]
-        assert (found["path"], found["key"]) == (str(research), "webpage_cache[1]")
-        assert found["fix"]
+        (problem,) = ended.data["problems"]
+        assert (problem["path"], problem["key"]) == (str(research), "webpage_cache[1]")
+        assert problem["fix"]
     shutil.move(panda.home / "away", panda.turn_file(812, "webpage_cache") / visit.name)
     assert panda("validate", "811", "--strict").code == 0  # another turn of the user has it
 
@@ -35,10 +35,10 @@ def test_a_visit_that_only_the_table_of_a_research_names_must_be_there(demo: Pat
     shutil.rmtree(visit)
     (line,) = (n for n, text in enumerate(table.read_text("utf-8").split("\n"), 1) if "visit_def456" in text)
     ended = panda("validate", str(panda.store), "--json")
-    (found,) = ended.data["problems"]
-    assert (ended.code, found["path"], found["line"]) == (3, str(table), line)
-    assert "visit_def456" in found["message"]
-    command = found["fix"].partition("panda ")[2].split()
+    (problem,) = ended.data["problems"]
+    assert (ended.code, problem["path"], problem["line"]) == (3, str(table), line)
+    assert "visit_def456" in problem["message"]
+    command = problem["fix"].partition("panda ")[2].split()
     assert panda(*command, "--yes").code == 0
     assert panda("validate", str(panda.store)).code == 0
     assert "visit_abc123" in table.read_text("utf-8")
@@ -82,7 +82,7 @@ def test_broken_yaml_is_found_wherever_it_is(demo: Path, tmp_path: Path) -> None
     ):
         path = panda.write(name, broken)
         ended = panda("validate", name, "--json")
-        assert (ended.code, [one["line"] for one in ended.data["problems"]]) == (3, [line]), name
+        assert (ended.code, [problem["line"] for problem in ended.data["problems"]]) == (3, [line]), name
         path.unlink()
     context = panda.turn_file(811, "context.md")
     context.write_text(context.read_text("utf-8").replace("turn: 811", "turn: [811", 1), encoding="utf-8")

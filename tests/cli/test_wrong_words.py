@@ -70,23 +70,24 @@ def test_an_own_recipe_that_nothing_asks_is_told_where_to_be_named(panda: Panda)
     assert panda("recipe", "eject", "pipeline/phase1_reflection").code == 0
     own = panda.home / "recipes" / "pipeline" / "phase1_reflection.yaml"
     own.rename(own.with_name("mine.yaml"))
-    found = panda("validate", str(panda.home / "recipes"), "--json").data["problems"]
-    fixes = [problem["fix"] for problem in found if "no step of the registry names" in problem["message"]]
+    problems = panda("validate", str(panda.home / "recipes"), "--json").data["problems"]
+    fixes = [problem["fix"] for problem in problems if "no step of the registry names" in problem["message"]]
     assert [fix.partition(" of its step in ")[2].partition(",")[0] for fix in fixes] == [
         "recipes/registry.yaml of the project"
     ]
 
 
 def test_a_replay_tells_one_line_a_turn(panda: Panda) -> None:
-    """What came out otherwise is named on one line, and shown line by line with -v alone."""
+    """A difference is named on one line, and shown line by line with -v alone."""
     with closing(ModelServer()) as server:
         panda.write("models.yaml", server.models())
         assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
         answer = panda.turn_file(3, "response.md")
         answer.write_text(answer.read_text(encoding="utf-8").replace("costs", "cost"), encoding="utf-8")
-        short, long = panda("replay", "last"), panda("replay", "last", "-v")
-    told = [line for line in short.err.splitlines() if line.startswith("turn 3")]
-    assert (short.code, told) == (3, ["turn 3: differs; other than saved: response.md"])
+        short = panda("replay", "last")
+        long = panda("replay", "last", "-v")
+    lines = [line for line in short.err.splitlines() if line.startswith("turn 3")]
+    assert (short.code, lines) == (3, ["turn 3: differs; other than saved: response.md"])
     assert "+The Lenovo LOQ 15 costs $697." in long.err
     assert "+The Lenovo" not in short.err
 
@@ -114,7 +115,7 @@ def test_last_is_the_newest_turn(panda: Panda) -> None:
 
 
 def test_a_store_is_found_from_within(tmp_path: Path) -> None:
-    """Where the shell stands in a store, that is the store, as of git; its project is the directory above."""
+    """A shell within a store works on that store, as in git; its project is the directory above."""
     project = tmp_path / "project"
     store = project / "panda-system-docs"
     shutil.copytree(LAPTOPS, store)

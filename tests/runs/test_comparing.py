@@ -147,7 +147,7 @@ def test_growth_of_tokens(panda: Panda, percent: str, code: int) -> None:
 
 
 def test_unknown_costs_stay_unknown(panda: Panda) -> None:
-    """Where one turn's tokens are unknown, their sum is; it is not 0."""
+    """If one turn's tokens are unknown, their sum is; it is not 0."""
     unknown = outcome(1, phases=[cost(1, REFLECTION, None)])
     ended = compare(panda, [outcome(1)], [unknown])
     (phase, *_) = ended.data["phases"]

@@ -38,8 +38,8 @@ def test_the_past_is_what_was_there(panda: Panda) -> None:
     """Later facts, turns and counts of words change nothing; a note that changed is named where it does."""
     before = digest(panda.store, *OUTSIDE)
     ended = panda("replay", ALL, "--json")
-    told = {one["turn"]: one for one in ended.data["turns"]}
-    for turn in told.values():
+    turns = {turn["turn"]: turn for turn in ended.data["turns"]}
+    for turn in turns.values():
         assert turn["misses"] == [] or "knowledge/Pets/syrian_hamsters.md" in turn["findings"][0], turn
     assert digest(panda.store, *OUTSIDE) == before
 
@@ -54,8 +54,8 @@ def test_only_facts_and_turns_have_changed(panda: Panda, recorded: Path) -> None
     before = digest(panda.store, *OUTSIDE)
     data = panda("replay", ALL, "--json").data
     assert data["results"] == {"same": len(QUESTIONS)}
-    kept = Path(data["directory"]) / "turns" / "demo" / f"turn_{FIRST_TURN:06d}"
+    directory = Path(data["directory"]) / "turns" / "demo" / f"turn_{FIRST_TURN:06d}"
     for name in ("context.md", "response.md", "metadata.json"):
-        assert (kept / name).is_file()
-    assert (kept / "context.md").read_bytes() == panda.turn_file(FIRST_TURN, "context.md").read_bytes()
+        assert (directory / name).is_file()
+    assert (directory / "context.md").read_bytes() == panda.turn_file(FIRST_TURN, "context.md").read_bytes()
     assert digest(panda.store, *OUTSIDE) == before

@@ -73,7 +73,7 @@ def messages_of(panda: Panda) -> list[str]:
     ],
 )
 def test_validate_finds(panda: Panda, name: str, old: str, new: str, finding: str) -> None:
-    """What was changed behind the turn's back is found, also without a seal, and exit is 3."""
+    """A change behind the turn's back is found, also without a seal, and exit is 3."""
     edit(panda.turn_file(FIRST_TURN, name), old, new)
     assert messages_of(panda)
     unseal(panda)
@@ -93,7 +93,7 @@ def test_validate_judges_the_evidence(panda: Panda) -> None:
 
 
 def test_to_judge_is_to_validate(panda: Panda) -> None:
-    """What used to be a mode of replay names the command that does it."""
+    """A former mode of replay names the command that does it."""
     ended = panda("replay", ALL, "--mode", "verify", "--json")
     assert ended.code == 2
     assert f"panda validate {ALL}" in ended.error["fix"]
@@ -108,7 +108,7 @@ def test_a_turn_of_the_project_s_own_store(panda: Panda) -> None:
 
 
 def test_a_changed_recipe_is_named(ann: ScriptedPanda) -> None:
-    """What a model is asked only since the recipe was changed is a miss that says so."""
+    """A call that is made only since the recipe was changed is a miss that says so."""
     assert ann.turn().code == 0
     text = (ROOT / "recipes" / f"{ANALYZER}.yaml").read_text(encoding="utf-8")
     ann.write(f"recipes/{ANALYZER}.yaml", f"{text}temperature: 0.9\n")

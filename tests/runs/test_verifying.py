@@ -33,7 +33,7 @@ def verdicts_on(panda: Panda, turn: Turn) -> list[str]:
 
 
 def test_a_turn_in_code_mode_is_sound(project: CodeProject) -> None:
-    """What a step of this turn gave supports its answer, and the diff below the answer belongs to it."""
+    """The result of a step of this turn supports its answer, and the diff below the answer belongs to it."""
     turn = project.work(code_script())
     assert "```diff" in turn.response
     assert verdicts_on(project, turn) == []
@@ -59,7 +59,7 @@ def test_kept_content_that_is_shown_again_is_sound(ann: ScriptedPanda) -> None:
 
 
 def test_a_recap_is_sound(tmp_path: Path) -> None:
-    """What was said in the turns of a session supports the answer that tells them, though §2 has them not."""
+    """The turns of a session support the answer that tells what was said in them, though §2 has them not."""
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     turn = panda.turn("What have we talked about so far?", "--session", "tea")
     assert "Assam it is." in turn.response

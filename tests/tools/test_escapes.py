@@ -14,13 +14,15 @@ from tests.tools.tool_project import ToolProject
 
 NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
 """Names of files: what leads outside, what others obey, what programs look for, ordinary ones."""
-INSIDE, OUTSIDE = "inside\n", "a secret of somebody else\n"
+INSIDE = "inside\n"
+OUTSIDE = "a secret of somebody else\n"
 
 
 @pytest.fixture
 def project(code: ToolProject, tmp_path: Path) -> ToolProject:
     """A project with links to what lies beside it."""
-    home, other = code.home, tmp_path / "other"
+    home = code.home
+    other = tmp_path / "other"
     (home / "src" / "deep").mkdir(parents=True)
     (other / "deep").mkdir(parents=True)
     (home / "src" / "a.txt").write_text(INSIDE, encoding="utf-8")
@@ -49,7 +51,7 @@ def everything(project: ToolProject, *names: str) -> dict[str, bytes | str]:
 
 @pytest.mark.parametrize("path", NAMES["outside"], ids=ascii)
 def test_no_way_out(project: ToolProject, path: str) -> None:
-    """What leads outside, passes a link, or is no file is neither read nor written nor listed."""
+    """A path that leads outside, passes a link, or is no file is neither read nor written nor listed."""
     before = everything(project)
     for tool, arguments in (
         ("file.read", {}),
@@ -108,7 +110,10 @@ def test_no_way_out(project: ToolProject, path: str) -> None:
     ids=ascii,
 )
 def test_what_others_obey_is_guarded(project: ToolProject, name: str) -> None:
-    """What git, pip, make, direnv or panda obey is not written, at any depth and however it is spelled."""
+    """
+    Files that git, pip, make, direnv or panda obey are not written, at any depth and however they are
+    spelled.
+    """
     before = everything(project)
     for folder in ("", "sub/", "a/b/c/"):
         result = project.use("file.write", path=folder + name, content="x")
@@ -212,7 +217,7 @@ def test_what_is_there_or_named_is_written(project: ToolProject) -> None:
 
 @pytest.mark.parametrize("name", [".git/config", ".hg/hgrc", "panda.toml", "HEAD", "recipes/x.yaml"])
 def test_trust_opens_no_repository(project: ToolProject, name: str) -> None:
-    """What belongs to git or to panda itself is changed by hand alone."""
+    """Files of git or of panda itself are changed by hand alone."""
     assert project.use("file.write", "--trust", path=name, content="x")["status"] == "error"
     assert not (project.home / name).exists()
 
@@ -260,7 +265,7 @@ def test_virtual_environment_of_any_name(project: ToolProject) -> None:
 
 
 def test_guarded_files_are_read(project: ToolProject) -> None:
-    """What is guarded can be read, but neither edited nor replaced."""
+    """A guarded file can be read, but neither edited nor replaced."""
     (project.home / "Makefile").write_text("all:\n", encoding="utf-8")
     assert project.use("file.read", path="Makefile")["data"]["content"] == "all:"
     assert project.use("file.edit", path="Makefile", old="all", new="x")["status"] == "error"
@@ -298,13 +303,16 @@ def test_link_put_in_between(project: ToolProject, swapped: str) -> None:
     """While somebody swaps a folder, or the file, for a link and back, nothing outside is read or written."""
     folder = project.home / "src"
     place = folder if swapped == "a folder" else folder / "a.txt"
-    link, spare = project.home / "link", project.home / "spare"
+    link = project.home / "link"
+    spare = project.home / "spare"
     target = project.home.parent / "other" / ("" if swapped == "a folder" else "a.txt")
     link.symlink_to(target)
     stop = threading.Event()
 
     def swap() -> None:
-        here, there, exchange = os.fsencode(place), os.fsencode(link), ctypes.CDLL(None).renameat2
+        here = os.fsencode(place)
+        there = os.fsencode(link)
+        exchange = ctypes.CDLL(None).renameat2
         while not stop.is_set():
             exchange(-100, here, -100, there, 2)
 

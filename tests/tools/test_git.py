@@ -15,12 +15,12 @@ PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
 
 def both(code: ToolProject, **environ: str) -> tuple[Any, Any]:
-    """What git.status and git.diff give."""
+    """Return what git.status and git.diff give."""
     return code.use("git.status", environ=environ), code.use("git.diff", environ=environ)
 
 
 def git(directory: Path, *words: str) -> str:
-    """What git says."""
+    """Run git and return its output."""
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
     return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
 
@@ -53,7 +53,8 @@ def config(*entries: str, attributes: str = "", lacks_blob: bool = False) -> Cal
         (project / ".git" / "info").mkdir(exist_ok=True)
         (project / ".git" / "info" / "attributes").write_text(attributes, encoding="utf-8")
         lacking = ("core.repositoryformatversion=1", "extensions.partialClone=origin")
-        for entry in (*entries, *(lacking if lacks_blob else ())):
+        all_entries = (*entries, *lacking) if lacks_blob else entries
+        for entry in all_entries:
             key, _, value = entry.replace("PROGRAM", str(run)).replace("PROJECT", str(project)).partition("=")
             git(project, "config", *key.split(), value)
         if lacks_blob:
@@ -121,8 +122,11 @@ RUNS_SOMETHING: dict[str, Callable[[Path, Path], None]] = {
 
 @pytest.mark.parametrize("name", RUNS_SOMETHING)
 def test_nothing_runs(repository: ToolProject, tmp_path: Path, name: str) -> None:
-    """What a repository would have git run is not run; git itself runs it, so that the test can tell."""
-    project, run = repository.home, program(tmp_path)
+    """
+    A program that a repository would have git run is not run; git itself runs it, so that the test can tell.
+    """
+    project = repository.home
+    run = program(tmp_path)
     edited(project)
     RUNS_SOMETHING[name](project, run)
     before = {path: path.read_bytes() for path in (project / ".git").rglob("*") if path.is_file()}
@@ -152,7 +156,9 @@ def test_nothing_of_the_environment_runs(
     repository: ToolProject, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     """Neither variables of git nor the user's own configuration have anything run."""
-    project, run, home = repository.home, program(tmp_path), tmp_path / "home"
+    project = repository.home
+    run = program(tmp_path)
+    home = tmp_path / "home"
     for path in (home / ".gitconfig", home / "xdg" / "git" / "config"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
@@ -169,7 +175,8 @@ def test_nothing_of_the_environment_runs(
 
 def test_git_of_the_project_is_not_run(repository: ToolProject, tmp_path: Path) -> None:
     """A program `git` that lies in the project is not taken for git, nor one of the current directory."""
-    project, run = repository.home, program(tmp_path)
+    project = repository.home
+    run = program(tmp_path)
     (project / "bin").mkdir()
     (tmp_path / "bin").mkdir()
     for place in (project / "git", project / "bin" / "git"):
@@ -182,7 +189,7 @@ def test_git_of_the_project_is_not_run(repository: ToolProject, tmp_path: Path) 
 
 def bare(project: Path, run: Path, folder: str) -> None:
     """Text files that make a directory a bare repository, which fetches what it lacks with a program."""
-    given = {
+    contents = {
         "HEAD": "ref: refs/heads/main\n",
         "objects/x": "",
         "refs/heads/main": "1" * 40,
@@ -198,7 +205,7 @@ def bare(project: Path, run: Path, folder: str) -> None:
             url = ssh://a.invalid/x
             """,
     }
-    for name, text in given.items():
+    for name, text in contents.items():
         path = project / folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -207,7 +214,8 @@ def bare(project: Path, run: Path, folder: str) -> None:
 @pytest.mark.parametrize("folder", [".", "sub"])
 def test_directory_that_looks_like_a_repository(code: ToolProject, tmp_path: Path, folder: str) -> None:
     """Only a `.git` makes a repository: files of the project that git would take for one are files."""
-    project, run = code.home, program(tmp_path)
+    project = code.home
+    run = program(tmp_path)
     bare(project, run, folder)
     for result in both(code.at(project / folder)):
         assert "in no git repository" in result["error"]
@@ -304,7 +312,7 @@ def own_pointer(project: Path, other: Path) -> None:
 def test_git_directory_that_leads_elsewhere(
     repository: ToolProject, tmp_path: Path, leads: Callable[[Path, Path], None]
 ) -> None:
-    """What leads to another repository, or to a place that tools could write, is refused."""
+    """A git directory that leads to another repository, or to a place that tools could write, is refused."""
     project = repository.home
     other = project.rename(tmp_path / "other")
     (other / "secret").write_text("a secret\n", encoding="utf-8")
@@ -397,7 +405,8 @@ def test_forms_of_repositories(repository: ToolProject, way: str) -> None:
         assert not (project / "away").exists()
     else:
         subprocess.run(["rm", "-rf", str(project / ".git")], check=True)
-        git(project, "init", "-q", *(["--object-format=sha256"] if way == "sha256" else []))
+        options = ["--object-format=sha256"] if way == "sha256" else []
+        git(project, "init", "-q", *options)
         git(project, "add", ".")
         if way == "sha256":
             git(project, "commit", "-qm", "first")

@@ -69,7 +69,7 @@ def test_turn_killed_at_its_edit(
 
 
 def test_a_change_that_cannot_be_announced_is_not_made(repository: ToolProject) -> None:
-    """Where the step cannot be written before it, the file stays as it was."""
+    """If the step cannot be written before it, the file stays as it was."""
     script = coding(EDIT)
 
     def block_steps(asked: Any) -> Any:

@@ -40,7 +40,8 @@ def save_results(ann: ScriptedPanda, *results: tuple[str, str, str]) -> None:
 def two_shops(site: Site, ann: ScriptedPanda) -> tuple[str, str]:
     """Two shops that sell the same laptop at different prices, and a page about something else."""
     page = (PAGES / "shop_json_ld.html").read_text(encoding="utf-8")
-    first, second = site.add("/north/loq", page), site.add("/harbour/loq", page.replace("697.00", "649.00"))
+    first = site.add("/north/loq", page)
+    second = site.add("/harbour/loq", page.replace("697.00", "649.00"))
     save_results(
         ann,
         (first, "Lenovo LOQ 15 Gaming Laptop", "Lenovo LOQ 15 for $697.00, in stock"),
@@ -82,18 +83,18 @@ def test_sources_that_disagree(site: Site, ann: ScriptedPanda) -> None:
     assert [conflict["text"] for conflict in value["conflicts"]] == [text]
     texts = [claim["text"] for claim in step["claims"]]
     assert texts[0] == text
-    assert not [told for told in texts if told.endswith(("price $697.00", "price $649.00"))]
+    assert not [claim for claim in texts if claim.endswith(("price $697.00", "price $649.00"))]
     assert "673" not in turn.text("research.md")
     assert "/tides" not in site.paths()
     assert ann.problems() == []
     later = ann.turn(QUERY, script=Script(retrieval={"relevant": pick("research:")}))
-    shown = "\n".join(request.text for request in later.asked("synthesis"))
-    assert text in shown
-    assert "price $697.00 (" not in shown.replace(text, "")
+    prompts = "\n".join(request.text for request in later.asked("synthesis"))
+    assert text in prompts
+    assert "price $697.00 (" not in prompts.replace(text, "")
 
 
 def test_a_report_that_fails_loses_nothing(site: Site, ann: ScriptedPanda) -> None:
-    """Where the model gives no valid report, what was found stands with what code counts of it."""
+    """If the model gives no valid report, the findings stand with what code counts of them."""
     two_shops(site, ann)
     turn = research(ann, summary=["nonsense", "nonsense", "nonsense", {"summary": "Done.", "topics": []}])
     (step,) = turn.steps
@@ -171,7 +172,8 @@ def test_saved_results_are_regular_files_of_their_directory(
 ) -> None:
     """Links that lead out, pipes, devices and large files are left out with a reason, the rest is read."""
     two_shops(site, ann)
-    results, outside = ann.home / "results", tmp_path / "outside"
+    results = ann.home / "results"
+    outside = tmp_path / "outside"
     outside.mkdir()
     (results / "saved.json").rename(results / "kept.txt")
     (results / "saved.json").symlink_to("kept.txt")

@@ -44,7 +44,8 @@ def test_doc_search_gives_lines(code: ToolProject) -> None:
 
 def test_doc_search_gives_no_questions_and_no_quotations(code: ToolProject) -> None:
     """An earlier question is no hit, and what an earlier answer quoted is found where it stands."""
-    wheel, asked = "A hamster needs a wheel.", "What does a hamster need?"
+    wheel = "A hamster needs a wheel."
+    asked = "What does a hamster need?"
     write_note(code.user_directory, "pets.md", f"{wheel}\n")
     items = [(wheel, "knowledge:pets.md")]
     write_turn(code.user_directory, 4, query=asked, response=f"{wheel} [1]", items=items)
@@ -79,7 +80,7 @@ def test_memory_create_stages_and_writes_nothing(code: ToolProject) -> None:
     [("$900", "my budget is $900 or so"), ("$700", "my budget is $900"), (" ", "my budget is $900")],
 )
 def test_memory_create_keeps_to_the_query(code: ToolProject, value: str, text: str) -> None:
-    """What does not stand in the query is not remembered."""
+    """A text or value that does not stand in the query is not remembered."""
     arguments = {"kind": "preference", "relation": "budget", "value": value, "text": text}
     result = code.use("memory.create", "--query", "my budget is $900", **arguments)
     assert (result["status"], result["data"]) == ("error", None)

@@ -78,7 +78,7 @@ def test_second_visit_is_conditional(ann: ScriptedPanda, site: Site) -> None:
 
 
 def test_stamps_go_only_to_the_address_that_gave_them(ann: ScriptedPanda, site: Site) -> None:
-    """Where a page is redirected, the address that redirects gets none."""
+    """An address that redirects to the page gets no stamps."""
     site.add_file("/end", "shop_json_ld.html", STAMPED)
     url = site.add("/a", status=301, headers={"Location": "/end"})
     fetch(ann, url)

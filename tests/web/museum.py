@@ -45,11 +45,11 @@ class Museum(Site):
             f" '<p>{DOORS}</p>'\">When do the doors open?</button>"
             f"<script src='/events.js'></script><script src='http://{elsewhere}/spy.js'></script>",
         )
-        said = f"document.getElementById('events').innerHTML = '<p>{CONCERT}</p>';"
+        show_concert = f"document.getElementById('events').innerHTML = '<p>{CONCERT}</p>';"
         away = f"fetch('http://{elsewhere}/beacon', {{method: 'POST'}}).catch(() => 0);"
         self.add(
             "/events.js",
-            f"{said} {away} new WebSocket('ws://{elsewhere}/socket');",
+            f"{show_concert} {away} new WebSocket('ws://{elsewhere}/socket');",
             headers={"Content-Type": "text/javascript"},
         )
         self.add("/robots.txt", "User-agent: *\nDisallow: /staff\n", headers={"Content-Type": "text/plain"})

@@ -87,8 +87,8 @@ class Site:
     ) -> str:
         """Put an answer at a path and return its URL."""
         data = body.encode() if isinstance(body, str) else body
-        given = {"Content-Type": "text/html; charset=utf-8", **(headers or {})}
-        self.answers[path] = Answer(data, status, given, drip)
+        response_headers = {"Content-Type": "text/html; charset=utf-8", **(headers or {})}
+        self.answers[path] = Answer(data, status, response_headers, drip)
         return self.root + path
 
     def add_file(self, path: str, name: str, headers: Mapping[str, str] | None = None) -> str:
@@ -96,24 +96,27 @@ class Site:
         return self.add(path, (PAGES / name).read_bytes(), headers=headers)
 
     def paths(self) -> list[str]:
-        """What was asked for, in order, robots.txt apart."""
+        """Return the paths that were asked for, in order, robots.txt apart."""
         return [asked.path for asked in self.asked if asked.path != "/robots.txt"]
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Serve one request."""
         headers = {name.lower(): value for name, value in handler.headers.items()}
         self.asked.append(Asked(handler.path, headers))
-        given = self.answers.get(handler.path) or Answer(b"nothing here", 404, {"Content-Type": "text/plain"})
-        etag, stamp = given.headers.get("ETag"), given.headers.get("Last-Modified")
+        answer = self.answers.get(handler.path) or Answer(
+            b"nothing here", 404, {"Content-Type": "text/plain"}
+        )
+        etag = answer.headers.get("ETag")
+        stamp = answer.headers.get("Last-Modified")
         same = (etag and headers.get("if-none-match") == etag) or (
             stamp and headers.get("if-modified-since") == stamp
         )
         with suppress(ConnectionError):
-            handler.send_response(304 if same else given.status)
-            for name, value in given.headers.items():
+            handler.send_response(304 if same else answer.status)
+            for name, value in answer.headers.items():
                 handler.send_header(name, value)
-            if same or given.drip is None:
-                body = b"" if same else given.body
+            if same or answer.drip is None:
+                body = b"" if same else answer.body
                 handler.send_header("Content-Length", str(len(body)))
                 handler.end_headers()
                 handler.wfile.write(body)
@@ -121,7 +124,7 @@ class Site:
             handler.send_header("Connection", "close")
             handler.end_headers()
             handler.close_connection = True
-            for piece in given.drip():
+            for piece in answer.drip():
                 handler.wfile.write(piece)
                 handler.wfile.flush()
 

@@ -97,7 +97,7 @@ def test_slow_and_endless_bodies(ann: ScriptedPanda, site: Site, piece: bytes) -
 
 
 def test_types(ann: ScriptedPanda, site: Site) -> None:
-    """What is no page is refused by its type, or by its bytes where it has none."""
+    """A file that is no page is refused by its type, or by its bytes if it has none."""
     for body, media_type, message in (
         (b"%PDF-1.7", "application/pdf", "application/pdf"),
         (b"PK\x03\x04\0\0", "", "no text"),
@@ -113,9 +113,9 @@ def test_types(ann: ScriptedPanda, site: Site) -> None:
 )
 def test_statuses(ann: ScriptedPanda, site: Site, status: int, message: str) -> None:
     """A page that is not there says so, with its status."""
-    told = refusal(ann, site.add("/a", "x", status=status, headers={"Retry-After": "60"}))
-    assert f"HTTP {status}" in told
-    assert message in told
+    refused = refusal(ann, site.add("/a", "x", status=status, headers={"Retry-After": "60"}))
+    assert f"HTTP {status}" in refused
+    assert message in refused
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,8 @@ def test_another_port_is_refused(ann: ScriptedPanda, site: Site) -> None:
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """Let names of *.example stand for these addresses, one after the other; gives what is looked up."""
-    real, names = socket.getaddrinfo, list[str]()
+    real = socket.getaddrinfo
+    names = list[str]()
 
     def look_up(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         if not str(host).endswith(".example"):

@@ -26,21 +26,37 @@ def read(name: str) -> Extraction:
     """A page of tests/web/pages, as if it had been fetched."""
     text, charset = decode_body((PAGES / name).read_bytes(), "")
     return extract_page(
-        Page("http://a.example/", "http://a.example/", "text/html", charset, text, None, None)
+        Page(
+            "http://a.example/",
+            "http://a.example/",
+            media_type="text/html",
+            charset=charset,
+            text=text,
+            etag=None,
+            last_modified=None,
+        )
     )
 
 
 def html(text: str) -> Extraction:
     return extract_page(
-        Page("http://a.example/", "http://a.example/", "text/html", "utf-8", text, None, None)
+        Page(
+            "http://a.example/",
+            "http://a.example/",
+            media_type="text/html",
+            charset="utf-8",
+            text=text,
+            etag=None,
+            last_modified=None,
+        )
     )
 
 
-def lines(made: Extraction, kind: str, *, at_least: float = 0.5) -> list[str]:
+def lines(extraction: Extraction, kind: str, *, at_least: float = 0.5) -> list[str]:
     """The items of a page's zones of one type."""
-    zones = made.fields["zones"]
-    found = [z for z in zones if z["type"] == kind and z["confidence"] >= at_least]
-    return [item for zone in found for item in zone["items"]]
+    zones = extraction.fields["zones"]
+    chosen = [z for z in zones if z["type"] == kind and z["confidence"] >= at_least]
+    return [item for zone in chosen for item in zone["items"]]
 
 
 @pytest.mark.parametrize(
@@ -54,10 +70,14 @@ def lines(made: Extraction, kind: str, *, at_least: float = 0.5) -> list[str]:
 )
 def test_products(name: str, title: str, price: str, stock: str) -> None:
     """A shop's page gives title, price and stock, from its data or from its text alone."""
-    made = read(name)
-    assert made.page_type == "product"
-    assert (made.title, made.fields["price"], made.fields["availability"]) == (title, price, stock)
-    assert made.quality >= 0.85
+    extraction = read(name)
+    assert extraction.page_type == "product"
+    assert (extraction.title, extraction.fields["price"], extraction.fields["availability"]) == (
+        title,
+        price,
+        stock,
+    )
+    assert extraction.quality >= 0.85
 
 
 @pytest.mark.parametrize(
@@ -75,34 +95,34 @@ def test_products(name: str, title: str, price: str, stock: str) -> None:
 )
 def test_written_prices(text: str, price: str) -> None:
     """A price is read whole, however its thousands are grouped and whatever currency it is in."""
-    made = html(f"<h1>Lamp L1</h1><p class=price>{text}</p><button>Add to cart</button><p>In stock</p>")
-    assert (made.page_type, made.fields["price"]) == ("product", price)
+    extraction = html(f"<h1>Lamp L1</h1><p class=price>{text}</p><button>Add to cart</button><p>In stock</p>")
+    assert (extraction.page_type, extraction.fields["price"]) == ("product", price)
 
 
 def test_other_prices_are_not_the_products() -> None:
     """Former prices, shipping, reviews and other products are no price of the product."""
-    made = read("shop_json_ld.html")
-    assert lines(made, "pricing") == ["$697.00", "In Stock. Pickup today."]
-    assert made.fields["specs"]["RAM"] == "16GB DDR5"
-    assert "Quiet for its class, bought it for $650 on sale." in lines(made, "reviews")
-    assert "ASUS TUF A15 $749.99" not in lines(made, "other")
+    extraction = read("shop_json_ld.html")
+    assert lines(extraction, "pricing") == ["$697.00", "In Stock. Pickup today."]
+    assert extraction.fields["specs"]["RAM"] == "16GB DDR5"
+    assert "Quiet for its class, bought it for $650 on sale." in lines(extraction, "reviews")
+    assert "ASUS TUF A15 $749.99" not in lines(extraction, "other")
 
 
 def test_contradiction_is_told() -> None:
     """Data and text that differ are both told, and nothing is settled."""
-    made = read("shop_disagrees.html")
-    assert made.fields["disagreements"] == [
+    extraction = read("shop_disagrees.html")
+    assert extraction.fields["disagreements"] == [
         "the page's data says $59, its text says $79.00",
         "the page's data says In Stock, its text says Sold out",
     ]
-    assert made.quality < 0.5
+    assert extraction.quality < 0.5
 
 
 def test_several_offers() -> None:
     """Several offers are kept one by one; no price is made of them."""
-    made = read("shop_offers.html")
-    assert "price" not in made.fields
-    assert [(row["seller"], row["price"]) for row in made.fields["offers"]] == [
+    extraction = read("shop_offers.html")
+    assert "price" not in extraction.fields
+    assert [(row["seller"], row["price"]) for row in extraction.fields["offers"]] == [
         ("Alpha", "€410.00"),
         ("Beta", "€399.00"),
     ]
@@ -110,24 +130,24 @@ def test_several_offers() -> None:
 
 def test_listing() -> None:
     """A list gives every product with its own price and stock."""
-    made = read("listing.html")
-    assert made.page_type == "listing"
-    assert made.fields["products"][2] == {
+    extraction = read("listing.html")
+    assert extraction.page_type == "listing"
+    assert extraction.fields["products"][2] == {
         "name": "HP Victus 15",
         "price": "$799.00",
         "availability": "Sold out",
     }
-    assert len(made.fields["products"]) == 4
+    assert len(extraction.fields["products"]) == 4
 
 
 def test_article() -> None:
     """An article gives title, author, date and its text, without menus, related links and cookie notices."""
-    made = read("article.html")
-    assert made.page_type == "article"
-    assert (made.fields["author"], made.fields["published_at"]) == ("Marta Olsen", "2025-11-03")
-    assert made.content.startswith("# How tides work")
-    assert "16 metres" in made.content
-    assert not any(word in made.content for word in ("Front page", "salty", "cookies"))
+    extraction = read("article.html")
+    assert extraction.page_type == "article"
+    assert (extraction.fields["author"], extraction.fields["published_at"]) == ("Marta Olsen", "2025-11-03")
+    assert extraction.content.startswith("# How tides work")
+    assert "16 metres" in extraction.content
+    assert not any(word in extraction.content for word in ("Front page", "salty", "cookies"))
 
 
 def test_table() -> None:
@@ -140,19 +160,23 @@ def test_table() -> None:
 
 def test_cells_that_span_rows() -> None:
     """A cell that spans rows stands in each of them, and none of the others is moved."""
-    made = html(
+    extraction = html(
         "<table><tr><th>Group<th>Ticket<th>Fare<tr><td rowspan=2>Adults<td>Day<td>$12"
         "<tr><td>Week<td>$40<tr><td>Children<td>Day<td>$6</table>"
     )
-    rows = made.fields["tables"][0]["rows"]
+    rows = extraction.fields["tables"][0]["rows"]
     assert rows == [["Adults", "Day", "$12"], ["Adults", "Week", "$40"], ["Children", "Day", "$6"]]
 
 
 def test_price_and_stock_without_a_blank() -> None:
-    """What stands in elements of its own is apart, also without a blank in the markup."""
+    """Texts in elements of their own are apart, also without a blank in the markup."""
     cards = (f"<h3>Tent {n}</h3><span>${n}9.00</span><span>Out of stock</span>" for n in range(1, 5))
-    made = html("<h1>Tents</h1>" + "".join(f"<div>{card}</div>" for card in cards))
-    assert made.fields["products"][0] == {"name": "Tent 1", "price": "$19.00", "availability": "Out of stock"}
+    extraction = html("<h1>Tents</h1>" + "".join(f"<div>{card}</div>" for card in cards))
+    assert extraction.fields["products"][0] == {
+        "name": "Tent 1",
+        "price": "$19.00",
+        "availability": "Out of stock",
+    }
 
 
 def test_left_out_and_broken_tags() -> None:
@@ -160,8 +184,8 @@ def test_left_out_and_broken_tags() -> None:
     assert html("<title>News</title><article><h1>Ferries</h1><p>They leave.</article>").title == "Ferries"
     assert html("<title>Pan<h1>Pan P1<p>$24.00").title == "Pan"
     data = '{"@type": "Product", "name": "Mug &amp; Saucer", "offers": {"price": "1 299.50"}}'
-    made = html(f'<script type="application/ld+json">{data}</script><p>Text.')
-    assert (made.title, made.fields["price"]) == ("Mug & Saucer", "1299.50")
+    extraction = html(f'<script type="application/ld+json">{data}</script><p>Text.')
+    assert (extraction.title, extraction.fields["price"]) == ("Mug & Saucer", "1299.50")
 
 
 @pytest.mark.parametrize(
@@ -200,11 +224,11 @@ def test_no_number_becomes_another(case: dict[str, str]) -> None:
     inside = case["html"]
     data = json.dumps({"@type": "Product", "name": "Desk", "description": inside})
     table = f"<table><tr><th>Name<th>Size<tr><td>a<td>{inside}<tr><td>b<td>none</table>"
-    made = html(f"<h1>Desk</h1><p>{inside}</p>{table}<dl><dt>Length<dd>{inside}</dl>")
-    told = [line for zone in made.fields["zones"] for line in zone["items"]]
-    assert case["text"] in told
-    assert made.fields["tables"][0]["rows"][0] == ["a", case["text"]]
-    assert f"Length: {case['text']}" in told
+    extraction = html(f"<h1>Desk</h1><p>{inside}</p>{table}<dl><dt>Length<dd>{inside}</dl>")
+    items = [line for zone in extraction.fields["zones"] for line in zone["items"]]
+    assert case["text"] in items
+    assert extraction.fields["tables"][0]["rows"][0] == ["a", case["text"]]
+    assert f"Length: {case['text']}" in items
     machine = html(f'<script type="application/ld+json">{data}</script><p>Text.')
     assert machine.fields["description"] == case["text"]
     article = html(f"<h1>Desk</h1><article><p>{LONG}</p><p>Sold so far: {inside} in all.</p></article>")
@@ -215,22 +239,24 @@ def test_no_number_becomes_another(case: dict[str, str]) -> None:
 
 
 def test_hidden_text_is_not_read() -> None:
-    """What a page hides from its readers is hidden from us."""
+    """Text that a page hides from its readers is hidden from us."""
     assert "SECRET" not in str(read("shop_split_price.html"))
     assert "steal.js" not in str(html("<script>steal.js</script><template>steal.js</template><p>Hello</p>"))
 
 
 def test_extraction_compresses_by_zones() -> None:
-    """What is kept of a page within a budget is its prices and data; menus go first."""
+    """The prices and data of a page are kept within a budget; menus go first."""
     text = render_json(read("shop_json_ld.html").fields)
-    made = compress(text, kind="page_doc", budget_tokens=count_tokens(text) // 2)
-    assert "$697.00" in made.text
-    assert "NVIDIA RTX 4050" in made.text
-    assert "Cart (0)" not in made.text
+    compression = compress(text, kind="page_doc", budget_tokens=count_tokens(text) // 2)
+    assert "$697.00" in compression.text
+    assert "NVIDIA RTX 4050" in compression.text
+    assert "Cart (0)" not in compression.text
 
 
 def test_long_pages_are_quick() -> None:
     """A page of a thousand sections is read; none of its zones grows without bounds."""
-    made = html("<h1>Long</h1>" + "<div><h2>Part</h2><p>Some words that go on.</p><p>$5.00</p></div>" * 1000)
-    sizes: list[Any] = [len(zone["items"]) for zone in made.fields["zones"]]
+    extraction = html(
+        "<h1>Long</h1>" + "<div><h2>Part</h2><p>Some words that go on.</p><p>$5.00</p></div>" * 1000
+    )
+    sizes: list[Any] = [len(zone["items"]) for zone in extraction.fields["zones"]]
     assert max(sizes) <= 400

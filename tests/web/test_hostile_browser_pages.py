@@ -30,11 +30,11 @@ def site() -> Iterator[Site]:
 def panda(tmp_path: Path, site: Site) -> Panda:
     """A project that reads pages of the site in a browser, each within four seconds."""
     environ = {"PANDA_WEB_BROWSER": "on", "PANDA_WEB_TIMEOUT_SECONDS": "4", "PANDA_WEB_ALLOW": site.place}
-    found = Panda(tmp_path / "project", LAPTOPS, user="ann", **environ)
+    project = Panda(tmp_path / "project", LAPTOPS, user="ann", **environ)
     lines = (ROOT / "models.yaml").read_text(encoding="utf-8").splitlines()
     lines = ["encoder: null" if line.startswith("encoder:") else line for line in lines]
-    found.write("models.yaml", "\n".join(lines))
-    return found
+    project.write("models.yaml", "\n".join(lines))
+    return project
 
 
 def navigate(panda: Panda, url: str) -> dict[str, Any]:

@@ -46,7 +46,9 @@ class Browser:
     """One tab of a Chromium that is started anew after a page that it had to be killed for."""
 
     def __init__(self, driver: Any, client: WebClient, check: Callable[[Url], None]) -> None:
-        self._driver, self._client, self._check = driver, client, check
+        self._driver = driver
+        self._client = client
+        self._check = check
         self._chromium: Any = None
         self._tab: Any = None
         self._group = 0  # id of Chromium's process group
@@ -98,14 +100,14 @@ class Browser:
         return self._after(page, lambda: self._tab.goto(page.final_url, timeout=0))
 
     def press(self, page: Page, number: int) -> Page:
-        """What becomes of the page that is open when the button of that number is pressed."""
+        """Press the button of that number on the open page, and return the page as it is then."""
         if self._tab is None:
             raise WebError("the browser has ended, and the page is not open any more", where=page.final_url)
         limit = min(_CLICK_SECONDS, self._client.timeout_seconds / 2) * 1000  # some buttons are covered
         return self._after(page, lambda: self._tab.locator(BUTTONS).nth(number).click(timeout=limit))
 
     def picture(self, page: Page) -> bytes:
-        """What is seen of the page that is open, a PNG."""
+        """Return a picture of the open page, a PNG."""
         if self._tab is None:
             raise WebError("the browser has ended, and the page is not open any more", where=page.final_url)
         with self._within_limits(page):
@@ -119,12 +121,13 @@ class Browser:
             act()
             with suppress(Error):  # some pages never rest
                 self._tab.wait_for_load_state("networkidle", timeout=_QUIET_SECONDS * 1000)
-            text, url = self._content(), str(parse_url(str(self._tab.url)))
+            text = self._content()
+            url = str(parse_url(str(self._tab.url)))
         if len(text) > MOST_BYTES:
             most = f"{MOST_BYTES / 1e6:g} MB, the most that is read"
             raise WebError(f"its scripts make it more than {most}", where=page.final_url)
-        made = replace(page, final_url=url, media_type="text/html", charset="utf-8", text=text)
-        return replace(made, etag=None, last_modified=None)  # those of the page without its scripts
+        rendered = replace(page, final_url=url, media_type="text/html", charset="utf-8", text=text)
+        return replace(rendered, etag=None, last_modified=None)  # those of the page without its scripts
 
     def _content(self) -> str:
         """The page as HTML, cut there, one character beyond the limit, in a world without its scripts."""
@@ -160,7 +163,8 @@ class Browser:
             self._fulfill(route)
 
     def _fulfill(self, route: Any) -> None:
-        request, document = route.request, self._document
+        request = route.request
+        document = self._document
         if document is not None and request.is_navigation_request():
             self._document = None
             route.fulfill(content_type="text/html; charset=utf-8", body=document)
@@ -183,7 +187,8 @@ class _Watch(threading.Thread):
     def __init__(self, group: int, seconds: float) -> None:
         super().__init__(daemon=True)
         self.reason = ""  # why it was killed
-        self._group, self._seconds = group, seconds
+        self._group = group
+        self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._done = threading.Event()
 
@@ -239,10 +244,8 @@ def open_browser(client: WebClient, check: Callable[[Url], None]) -> Iterator[Br
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as exc:
-        message, fix = (
-            "web_browser is on, and playwright is not installed",
-            "pip install 'panda-turns[browser]'",
-        )
+        message = "web_browser is on, and playwright is not installed"
+        fix = "pip install 'panda-turns[browser]'"
         raise UsageError(message, where="web_browser", fix=fix) from exc
     with sync_playwright() as driver:
         browser = Browser(driver, client, check)

@@ -54,7 +54,8 @@ class DaskCluster:
         for name in ("distributed", *logging.root.manager.loggerDict):
             if name.startswith("distributed"):  # what goes wrong is told by this class
                 logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._address, self._under_way = address, 0
+        self._address = address
+        self._under_way = 0
         try:
             client: Any = distributed.Client
             get_address_host_port(address)  # a client of no address takes its time to go
@@ -95,8 +96,8 @@ class DaskCluster:
         self._under_way += 1
         return ended
 
-    def made(self, task: Future[Any]) -> Made:
-        """What came of it; a worker that died has cost it up to three tries."""
+    def take_result(self, task: Future[Any]) -> Made:
+        """Return what the task came to; a worker that died has cost it up to three tries."""
         from distributed import CancelledError, KilledWorker
 
         future = task.result()
@@ -107,12 +108,12 @@ class DaskCluster:
                 return None, DIED
             raise exc if isinstance(exc, Problem) else BugError(f"{type(exc).__name__}: {exc}")
         try:
-            made: Made = future.result(timeout=_CONNECT_SECONDS)
+            outcome: Made = future.result(timeout=_CONNECT_SECONDS)
         except (OSError, TimeoutError, CancelledError) as exc:
             message = f"the scheduler has gone ({future.status}): {exc}"
             fix = "start it, or mend --address; what is done is kept: panda batch --resume last"
             raise TryAgainError(message, where=self._address, fix=fix) from exc
-        return made
+        return outcome
 
     def close(self) -> None:
         """Give up what is under way, and what workers keep of it; scheduler and workers stay."""
@@ -178,7 +179,8 @@ class RemoteWorker:
                     where=f"host {os.uname().nodename}",
                     fix="install the same version of panda and the same models there",
                 )
-            start, environ = directory / "run" / "start", process_environment()
+            start = directory / "run" / "start"
+            environ = process_environment()
             with BatchWorker(settings, environ, start, self.open_models, is_remote=True)() as work:
                 yield work
             forget_store(directory / "store")
@@ -198,19 +200,21 @@ class RemoteWorker:
 
 
 def remote_worker(settings: Settings, start: Path, ran_on: Fingerprint) -> RemoteWorker:
-    """What a worker elsewhere needs."""
+    """Return a worker that carries what it needs elsewhere."""
     project: dict[str, Path] = {"models.yaml": settings.models_file}
     own = [("recipes", path) for path in settings.recipe_dirs if path != asset("recipes")]
     own += [("prompts", path) for path in settings.prompt_dirs if path != asset("prompts")]
     for kind, directory in own:
         project |= {f"{kind}/{path.relative_to(directory)}": path for path in _files(directory)}
-    layout, past = Layout(settings.root), dict[str, Path]()
+    layout = Layout(settings.root)
+    past = dict[str, Path]()
     with work_directory("pack") as directory:
         for source in (layout.turn_index, layout.vectors):
             copy_database(source, directory / source.name)
             past[f"store/indexes/{source.name}"] = directory / source.name
         for user in (path.name for path in start.iterdir()):
-            store, snapshot = layout.of(user), Start(start).snapshot(user)
+            store = layout.of(user)
+            snapshot = Start(start).snapshot(user)
             home = f"store/users/{user}"
             past |= {f"run/start/{path.relative_to(start)}": path for path in (start / user).glob("*.*")}
             past |= {f"{home}/{path.name}": path for path in (start / user).glob("*.md")}
@@ -221,8 +225,8 @@ def remote_worker(settings: Settings, start: Path, ran_on: Fingerprint) -> Remot
             past |= {f"{home}/{path.name}": path for path in (store.memory_log, store.conflicts_log)}
             for number in filter(snapshot.holds, store.listed_numbers()):
                 turn = store.turn(number).directory
-                kept = (path for path in _files(turn) if path.name not in _LEFT_HERE)
-                past |= {f"{home}/turns/{turn.name}/{path.relative_to(turn)}": path for path in kept}
+                files = (path for path in _files(turn) if path.name not in _LEFT_HERE)
+                past |= {f"{home}/turns/{turn.name}/{path.relative_to(turn)}": path for path in files}
         packed = pack({name: path for name, path in past.items() if path.is_file()})
     return RemoteWorker(settings, packed, pack(project), ran_on)
 

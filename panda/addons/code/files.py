@@ -89,15 +89,17 @@ class _FileChange(TypedDict):
     _FileList,
     uses_workspace=True,
 )
-def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
+def list_files(arguments: _ListArguments, context: ToolContext) -> ToolResult:
     """Paths relative to the project, sorted; what is not listed is counted."""
-    found = list(project_of(context).files(given.directory))
-    shown = found[:_MOST_FILES]
+    paths = list(project_of(context).files(arguments.directory))
+    listed = paths[:_MOST_FILES]
     return ToolResult(
         "success",
-        data=_FileList(files=shown, left_out=len(found) - len(shown)),
-        claims=(Claim(f"{given.directory} holds {count_noun(len(found), 'file')}", 1.0, given.directory),),
-        text="\n".join(shown),
+        data=_FileList(files=listed, left_out=len(paths) - len(listed)),
+        claims=(
+            Claim(f"{arguments.directory} holds {count_noun(len(paths), 'file')}", 1.0, arguments.directory),
+        ),
+        text="\n".join(listed),
     )
 
 
@@ -109,21 +111,21 @@ def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     uses_workspace=True,
     argument_sources=_SOURCES,
 )
-def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
+def read_file(arguments: _ReadArguments, context: ToolContext) -> ToolResult:
     """The lines as they are; line breaks of Windows are kept."""
     project = project_of(context)
-    lines = project.read(given.path).split("\n")
+    lines = project.read(arguments.path).split("\n")
     lines = lines if lines[-1] else lines[:-1]
-    name = "/".join(project.locate(given.path))
-    first = given.first_line
+    name = "/".join(project.locate(arguments.path))
+    first = arguments.first_line
     if first > max(1, len(lines)):
         fix = f"read from a line between 1 and {len(lines)}" if lines else "it is empty"
         raise UsageError(
-            f"{given.path!r} has {count_noun(len(lines), 'line')}, none from {first} on", fix=fix
+            f"{arguments.path!r} has {count_noun(len(lines), 'line')}, none from {first} on", fix=fix
         )
-    shown = lines[first - 1 :][: given.lines]
-    last = first + len(shown) - 1
-    content = "\n".join(shown)
+    shown_lines = lines[first - 1 :][: arguments.lines]
+    last = first + len(shown_lines) - 1
+    content = "\n".join(shown_lines)
     return ToolResult(
         "success",
         data=_FileLines(path=name, first_line=first, last_line=last, all_lines=len(lines), content=content),
@@ -140,25 +142,25 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     _FoundLines,
     uses_workspace=True,
 )
-def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
+def search_files(arguments: _SearchArguments, context: ToolContext) -> ToolResult:
     """Matches by path and line; files that are no text are passed over."""
     project = project_of(context)
     matches: list[_FoundLine] = []
-    for path in project.files(given.directory):
+    for path in project.files(arguments.directory):
         with suppress(Problem):
             lines = enumerate(project.read(path).split("\n"), 1)
-            holding = ((number, line) for number, line in lines if given.text in line)
+            holding = ((number, line) for number, line in lines if arguments.text in line)
             matches += (
                 _FoundLine(path=path, line=n, text=line.rstrip("\r")[:_LINE_CHARS]) for n, line in holding
             )
-    shown = matches[:_MOST_MATCHES]
-    paths = dict.fromkeys(match["path"] for match in shown)
+    shown_matches = matches[:_MOST_MATCHES]
+    paths = dict.fromkeys(match["path"] for match in shown_matches)
     return ToolResult(
         "success",
-        data=_FoundLines(matches=shown, left_out=len(matches) - len(shown)),
+        data=_FoundLines(matches=shown_matches, left_out=len(matches) - len(shown_matches)),
         claims=tuple(
             Claim(f"{match['path']}:{match['line']}: {one_line(match['text'])}", 1.0, match["path"])
-            for match in shown
+            for match in shown_matches
         ),
         entities=tuple(StepEntity(f"file:{path}", "file", path) for path in paths),
     )
@@ -172,17 +174,17 @@ def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     uses_workspace=True,
     argument_sources=_SOURCES,
 )
-def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
+def edit_file(arguments: _EditArguments, context: ToolContext) -> ToolResult:
     project = project_of(context)
-    project.check_writable(given.path)
-    before = project.read(given.path)
-    found = before.count(given.old)
-    if found != 1:
+    project.check_writable(arguments.path)
+    before = project.read(arguments.path)
+    occurrences = before.count(arguments.old)
+    if occurrences != 1:
         raise UsageError(
-            f"the old text stands {count_noun(found, 'time')} in {given.path}, not once",
-            fix="give more of the lines around it" if found else "read the file first",
+            f"the old text stands {count_noun(occurrences, 'time')} in {arguments.path}, not once",
+            fix="give more of the lines around it" if occurrences else "read the file first",
         )
-    return change_file(given.path, before, before.replace(given.old, given.new), context)
+    return change_file(arguments.path, before, before.replace(arguments.old, arguments.new), context)
 
 
 @tool(
@@ -193,11 +195,11 @@ def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     uses_workspace=True,
     argument_sources=_SOURCES,
 )
-def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
+def write_file(arguments: _WriteArguments, context: ToolContext) -> ToolResult:
     project = project_of(context)
-    project.check_writable(given.path)
-    before = project.read(given.path) if project.has(given.path) else None
-    return change_file(given.path, before, given.content, context)
+    project.check_writable(arguments.path)
+    before = project.read(arguments.path) if project.has(arguments.path) else None
+    return change_file(arguments.path, before, arguments.content, context)
 
 
 def change_file(path: str, before: str | None, after: str, context: ToolContext) -> ToolResult:
@@ -229,7 +231,8 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:
-    old, new = (before or "").splitlines(), after.splitlines()
+    old = (before or "").splitlines()
+    new = after.splitlines()
     source = f"a/{name}" if before is not None else "/dev/null"
     lines = list(difflib.unified_diff(old, new, source, f"b/{name}", lineterm=""))
     ends = {text.endswith("\n") for text in (before, after) if text}

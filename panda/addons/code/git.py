@@ -60,25 +60,26 @@ class _Diff(TypedDict):
     _Status,
     uses_workspace=True,
 )
-def show_status(given: Arguments, context: ToolContext) -> ToolResult:
+def show_status(arguments: Arguments, context: ToolContext) -> ToolResult:
     """An entry for each file: two letters as `git status --porcelain` has them, and its name."""
     words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all")
     ran = _ask_git(context, *words, most_bytes=_MOST_NAME_BYTES)
     entries = _entries(ran.output)
-    shown = entries[:_MOST_SHOWN]
+    shown_entries = entries[:_MOST_SHOWN]
     at_least = "at least " if ran.left_out_bytes else ""
     verb = "differs" if len(entries) == 1 else "differ"
     count = f"{at_least}{count_noun(len(entries), 'file')} {verb} from the last commit"
     return ToolResult(
         "success",
-        data=_Status(changes=shown, left_out=len(entries) - len(shown)),
+        data=_Status(changes=shown_entries, left_out=len(entries) - len(shown_entries)),
         claims=(Claim(count if entries else "nothing has changed", 1.0, "git status"),),
-        text="\n".join(shown),
+        text="\n".join(shown_entries),
     )
 
 
-def _entries(said: bytes) -> list[str]:
-    entries, names = [], iter(said.split(b"\0")[:-1])
+def _entries(output: bytes) -> list[str]:
+    entries = []
+    names = iter(output.split(b"\0")[:-1])
     for name in names:
         former = next(names, None) if name[:1] in b"RC" or name[1:2] in b"RC" else None
         origin = f" (was {written_name(former)})" if former else ""
@@ -93,7 +94,7 @@ def _entries(said: bytes) -> list[str]:
     _Diff,
     uses_workspace=True,
 )
-def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
+def show_diff(arguments: Arguments, context: ToolContext) -> ToolResult:
     has_commit = _head_commit(_find_repository(project_of(context))) is not None
     base = "HEAD" if has_commit else _EMPTY_TREE
     words = ("diff", base, "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
@@ -126,7 +127,8 @@ GIT_TOOLS = (show_status, show_diff)
 
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
     project = project_of(context)
-    program, repository = _find_git(project), _find_repository(project)
+    program = _find_git(project)
+    repository = _find_repository(project)
     excluded = (f":(exclude,literal){name}" for name in project.store_names())
     settings = (word for setting in _OURS for word in ("-c", setting))
     asked = ("--no-optional-locks", "--no-pager", *settings, *words, "--", ".", *excluded)
@@ -141,15 +143,16 @@ def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
 def _find_git(project: Project) -> str:
     """The program, from outside of what tools can write."""
     for name in project.environ.get("PATH", os.defpath).split(os.pathsep):
-        found = shutil.which("git", path=name) if Path(name).is_absolute() else None
-        if found is not None and not Path(found).resolve().is_relative_to(project.top):
-            return found
+        program = shutil.which("git", path=name) if Path(name).is_absolute() else None
+        if program is not None and not Path(program).resolve().is_relative_to(project.top):
+            return program
     raise UsageError("git is not installed", fix="install git, outside of the project")
 
 
 def _find_repository(project: Project) -> Path:
     for top in (project.top, *project.top.parents):
-        entry, place = look_beneath(top, [".git"]), top / ".git"
+        entry = look_beneath(top, [".git"])
+        place = top / ".git"
         if entry is None:
             continue
         if not stat.S_ISDIR(entry.st_mode) or look_beneath(place, ["commondir"]) is not None:
@@ -172,7 +175,8 @@ def _find_repository(project: Project) -> Path:
 def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[_Git]:
     """Git for one question, with a git directory that is made for it, and nothing of the user's."""
     with work_directory("git") as directory:
-        name, head = str(directory), _head_commit(place)
+        name = str(directory)
+        head = _head_commit(place)
         for part in ("objects", "refs", "info"):
             (directory / part).mkdir()
         config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n"
@@ -182,9 +186,9 @@ def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[
         (directory / "config").write_text(config, encoding="utf-8")
         (directory / "info" / "exclude").write_bytes(_read(place, "info", "exclude"))
         for index in ("index", *sorted(path.name for path in place.glob("sharedindex.*"))):
-            if (found := look_beneath(place, [index])) is not None:  # its time tells what to look at again
-                (directory / index).write_bytes(_read(place, index, most_bytes=found.st_size + 1))
-                os.utime(directory / index, ns=(found.st_atime_ns, found.st_mtime_ns))
+            if (entry := look_beneath(place, [index])) is not None:  # its time tells what to look at again
+                (directory / index).write_bytes(_read(place, index, most_bytes=entry.st_size + 1))
+                os.utime(directory / index, ns=(entry.st_atime_ns, entry.st_mtime_ns))
         environ = {
             "PATH": str(Path(program).parent),
             "HOME": name,
@@ -206,7 +210,8 @@ def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[
         }
 
         def git(directory: Path, *words: str, most_bytes: int) -> Ran:
-            asked, limit = (program, *words), limit_seconds
+            asked = (program, *words)
+            limit = limit_seconds
             return run_process(
                 asked, directory, environ, limit_seconds=limit, keep="start", most_bytes=most_bytes
             )
@@ -222,8 +227,8 @@ def _check_index(git: _Git, place: Path) -> None:
         raise UsageError(f"{place / 'index'} cannot be read: {listed.errors.strip()[:200]}")
     for name in listed.output.split(b"\0")[:-1]:
         if not {b"", b".", b"..", b".git"}.isdisjoint(name.lower().split(b"/")):
-            shown = written_name(name)[:200]
-            raise UsageError(f"{place / 'index'} names {shown!r}, which is no file of the work tree")
+            readable_name = written_name(name)[:200]
+            raise UsageError(f"{place / 'index'} names {readable_name!r}, which is no file of the work tree")
 
 
 def _head_commit(place: Path) -> str | None:
@@ -238,8 +243,8 @@ def _head_commit(place: Path) -> str | None:
         loose = read_beneath(place, parts, most_bytes=_MOST_TEXT_BYTES)
         if loose is None:
             packed = _read(place, "packed-refs", most_bytes=_MOST_PACKED_REFS_BYTES)
-            found = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(branch[1].encode()) + rb"$", packed)
-            return found[1].decode() if found else None
+            match = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(branch[1].encode()) + rb"$", packed)
+            return match[1].decode() if match else None
         text = os.fsdecode(loose).rstrip("\r\n")
     raise UsageError(f"HEAD of {place} leads in a circle")
 

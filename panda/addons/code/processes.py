@@ -73,8 +73,8 @@ def run_process(
         size = output.seek(0, os.SEEK_END)
         output.seek(max(0, size - most_bytes) if keep == "end" else 0)
         errors.seek(0)
-        said = errors.read(_MOST_ERROR_BYTES).decode("utf-8", errors="replace")
-        return Ran(code, output.read(most_bytes), max(0, size - most_bytes), said)
+        error_text = errors.read(_MOST_ERROR_BYTES).decode("utf-8", errors="replace")
+        return Ran(code, output.read(most_bytes), max(0, size - most_bytes), error_text)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -125,14 +125,14 @@ def _command_names(context: ToolContext) -> list[str]:
     argument_sources={"command": _suggest_commands},
     describe_more=_describe_commands,
 )
-def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
-    """How it ended and the end of what it said; a command that fails is a result, no error."""
+def run_command(arguments: _CommandArguments, context: ToolContext) -> ToolResult:
+    """Return how the command ended and the end of its output; a command that fails is a result, no error."""
     project = project_of(context)
-    name = given.command
+    name = arguments.command
     words = project.commands.get(name)
     if words is None:
-        known = ", ".join(project.commands) or "none"
-        raise UsageError(f"panda.toml names no test command {name!r}; there are: {known}")
+        names = ", ".join(project.commands) or "none"
+        raise UsageError(f"panda.toml names no test command {name!r}; there are: {names}")
     if project.dry:
         return ToolResult("blocked", error=f"{name} is not run: in a dry run no file has changed")
     variables = {key: value for key, value in project.environ.items() if not key.startswith(_LEFT_OUT)}
@@ -141,7 +141,7 @@ def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
     output = ran.output.decode("utf-8", errors="replace")
     lines = [line for line in output.splitlines() if line.strip()]
     how = "passed" if ran.exit_code == 0 else f"failed with exit code {ran.exit_code}"
-    said = f": {one_line(lines[-1])[:200]}" if lines else ""
+    last_line = f": {one_line(lines[-1])[:200]}" if lines else ""
     return ToolResult(
         "success",
         data=_CommandRun(
@@ -152,6 +152,6 @@ def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
             output=output,
             left_out_bytes=ran.left_out_bytes,
         ),
-        claims=(Claim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}"),),
+        claims=(Claim(f"{name} {how}{last_line}", 1.0, f"panda.toml#{name}"),),
         text="\n".join(lines[-_SHOWN_LINES:]),
     )

@@ -57,17 +57,18 @@ _HIDDEN = frozenset(
 
 def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> str | None:
     """
-    What obeys a file that may be read but not changed, as the end of "it belongs to". Names are compared as
-    the most forgiving file system would: without regard to case, to other ways of writing the same
-    characters, to invisible ones, to dots and spaces at the end, and to what follows a colon. *has* says
-    whether the project has something at a path.
+    Return the program that obeys a file which may be read but not changed, as the end of "it belongs to";
+    None if there is none. Names are compared as the most forgiving file system would: without regard to case,
+    to other ways of writing the same characters, to invisible ones, to dots and spaces at the end, and to
+    what follows a colon. *has* says whether the project has something at a path.
 
     >>> why_guarded(["src", "app.py"], lambda parts: False)
     >>> why_guarded(["sub", ".GIT ", "config"], lambda parts: False)
     'git'
     """
     names = [plain_name(part) for part in parts]
-    last, suffix = names[-1], names[-1][names[-1].rfind(".") :] if "." in names[-1][1:] else ""
+    last = names[-1]
+    suffix = names[-1][names[-1].rfind(".") :] if "." in names[-1][1:] else ""
     if not _VERSION_CONTROL.isdisjoint(names):
         return "version control" if ".git" not in names else "git"
     # a directory with HEAD, objects and refs is a repository to git, whatever it is called
@@ -188,13 +189,15 @@ class Project:
                 it.
         """
         parts = self.locate(path)
-        found = look_beneath(self.top, parts)
-        if found is not None and not stat.S_ISREG(found.st_mode):
-            what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+        entry = look_beneath(self.top, parts)
+        if entry is not None and not stat.S_ISREG(entry.st_mode):
+            what = "a directory" if stat.S_ISDIR(entry.st_mode) else "no regular file"
             raise UsageError(f"{path!r} is {what}", fix="name a file")
         why = why_guarded(parts, lambda names: look_beneath(self.top, names) is not None)
         place = self.top.joinpath(*parts)
-        if any(place == one or one in place.parents for one in (g.resolve() for g in self.guarded)):
+        if any(
+            place == guarded or guarded in place.parents for guarded in (g.resolve() for g in self.guarded)
+        ):
             why = "panda"
         if why is not None:
             raise UsageError(f"{path!r} belongs to {why}", fix="change it by hand")
@@ -202,7 +205,7 @@ class Project:
         if not self.trusted and is_obeyed([plain_name(part) for part in parts]):
             message = f"{path!r} was not written: programs look for a file of that name and obey it unasked"
             raise UsageError(message, fix="change it by hand, or run the command with --trust")
-        is_new = found is None and name not in self.overlay
+        is_new = entry is None and name not in self.overlay
         if is_new and not self.trusted and not is_named(name, self.query):
             message = f"{path!r} was not written: it is no file yet, and the query does not name it"
             raise UsageError(message, fix="name the file in the query, or run the command with --trust")
@@ -228,16 +231,16 @@ class Project:
         if not self._is(parts, stat.S_ISDIR):
             raise UsageError(f"there is no directory {below!r}", fix="see file.list")
         prefix = "".join(f"{part}/" for part in parts)
-        found = {written_name(os.fsencode(prefix + name)) for name in self._walk(parts)}
-        yield from sorted(found | {name for name in self.overlay if name.startswith(prefix)})
+        names = {written_name(os.fsencode(prefix + name)) for name in self._walk(parts)}
+        yield from sorted(names | {name for name in self.overlay if name.startswith(prefix)})
 
     def store_names(self) -> list[str]:
-        stores = [one.resolve() for one in self.guarded if (one / "users").is_dir()]
-        return [one.relative_to(self.top).as_posix() for one in stores if self.top in one.parents]
+        stores = [store.resolve() for store in self.guarded if (store / "users").is_dir()]
+        return [store.relative_to(self.top).as_posix() for store in stores if self.top in store.parents]
 
     def _is(self, parts: Sequence[str], kind: Callable[[int], bool]) -> bool:
-        found = look_beneath(self.top, parts)
-        return found is not None and kind(found.st_mode)
+        entry = look_beneath(self.top, parts)
+        return entry is not None and kind(entry.st_mode)
 
     def _walk(self, parts: Sequence[str]) -> Iterator[str]:
         stores = {self.top / name for name in self.store_names()}

@@ -13,7 +13,7 @@ ADDON = Addon(
         ),
         CommandEntry(
             "import",
-            "panda.addons.exchange.exchange_commands:import_file",
+            "panda.addons.exchange.exchange_commands:import_conversations",
             "Save turns from JSON lines, ChatGPT, Claude or llm.",
             after="export",
         ),

@@ -67,10 +67,10 @@ def parse_chatgpt(value: object) -> Conversation:
     if own_id is None:
         raise ConversationError("it has neither an id nor a message")
     parents = {key: node.parent for key, node in nodes.items()}
-    shown = branch_to(record.current_node if record.current_node in nodes else _newest(nodes), parents)
+    branch = branch_to(record.current_node if record.current_node in nodes else _newest(nodes), parents)
     left: Counter[Kind] = Counter()
-    messages = [message for key in shown if (message := _message(nodes[key].message, left))]
-    for key in nodes.keys() - set(shown):
+    messages = [message for key in branch if (message := _message(nodes[key].message, left))]
+    for key in nodes.keys() - set(branch):
         other = _message(nodes[key].message, Counter())
         left["message of another branch"] += bool(other and (other.role is None or other.text.strip()))
     at = read_moment(record.create_time) or read_moment(record.update_time)
@@ -90,7 +90,7 @@ def _newest(nodes: dict[str, _Node]) -> str | None:
 
 
 def _message(value: object, left: Counter[Kind]) -> Message | None:
-    """What was said; None for what nobody saw. What of it cannot come in is counted."""
+    """Return a message; None for one that nobody saw. Parts of it that cannot come in are counted."""
     if value is None:
         return None
     try:
@@ -98,7 +98,9 @@ def _message(value: object, left: Counter[Kind]) -> Message | None:
     except ConversationError:
         left["damaged message"] += 1
         return Message(None, "", None)
-    content, role, metadata = record.content or _Content(), record.author.role, record.metadata or {}
+    content = record.content or _Content()
+    role = record.author.role
+    metadata = record.metadata or {}
     kind = content.content_type
     if role == "system" or kind in _HIDDEN or metadata.get("is_visually_hidden_from_conversation") is True:
         return None
@@ -136,7 +138,11 @@ def _text(content: _Content, metadata: Mapping[str, Any], left: Counter[Kind]) -
     shown_by_mark: dict[str, str] = {}  # marks give way to the links or names that they stand for
     for reference in objects_in(metadata.get("content_references")):
         mark = reference.get("matched_text")
-        shown = reference.get("alt")
-        if isinstance(mark, str) and isinstance(shown, str) and len(shown) <= _MAX_REFERENCE_CHARS:
-            shown_by_mark.setdefault(mark, _MARK.sub("", shown))
+        alternative = reference.get("alt")
+        if (
+            isinstance(mark, str)
+            and isinstance(alternative, str)
+            and len(alternative) <= _MAX_REFERENCE_CHARS
+        ):
+            shown_by_mark.setdefault(mark, _MARK.sub("", alternative))
     return _MARK.sub(lambda match: shown_by_mark.get(match[0], ""), text)

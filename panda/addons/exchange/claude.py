@@ -52,10 +52,10 @@ def parse_claude(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
     record = _Conversation.of(value)
     left: Counter[Kind] = Counter()
-    said = [_record(record.chat_messages, at) for at in range(len(record.chat_messages))]
-    shown = _shown(said, record.current_leaf_message_uuid)
-    left["message of another branch"] += len(said) - len(shown)
-    messages = [_message(message, left) for message in shown]
+    records = [_record(record.chat_messages, at) for at in range(len(record.chat_messages))]
+    branch = _select_branch(records, record.current_leaf_message_uuid)
+    left["message of another branch"] += len(records) - len(branch)
+    messages = [_message(message, left) for message in branch]
     at = read_moment(record.created_at)
     return Conversation(session_of("claude", record.uuid), clean_text(record.name), at, messages, +left)
 
@@ -79,17 +79,17 @@ def _object_at(values: Sequence[Any], at: int) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _shown(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
+def _select_branch(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
     """The messages of the branch that ends with the current or the last one; all where none has a parent."""
-    known: dict[str, _Message] = {}
+    by_id: dict[str, _Message] = {}
     for record in records:
-        if record.uuid is not None and (record.sender or record.uuid not in known):
-            known[record.uuid] = record
-    parents = {key: record.parent_message_uuid for key, record in known.items()}
-    children = Counter(parent for parent in parents.values() if parent in known)
+        if record.uuid is not None and (record.sender or record.uuid not in by_id):
+            by_id[record.uuid] = record
+    parents = {key: record.parent_message_uuid for key, record in by_id.items()}
+    children = Counter(parent for parent in parents.values() if parent in by_id)
     if max(children.values(), default=0) < 2:
         return records
-    return [known[key] for key in branch_to(leaf if leaf in known else next(reversed(known)), parents)]
+    return [by_id[key] for key in branch_to(leaf if leaf in by_id else next(reversed(by_id)), parents)]
 
 
 def _message(record: _Message, left: Counter[Kind]) -> Message:

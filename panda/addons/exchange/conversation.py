@@ -113,13 +113,14 @@ def exchanges_of(conversation: Conversation) -> tuple[list[Exchange], Counter[Ki
 
 
 def _sides(messages: Iterable[Message]) -> Iterator[tuple[list[Message], list[Message]]]:
-    """What the user said and what was replied, time after time; one of both may be empty."""
+    """Yield the messages of the user with the replies to them, in order; one of both may be empty."""
     asked: list[Message] = []
     replied: list[Message] = []
     for message in messages:
         if message.role is None or (message.role == "user" and replied):
             yield asked, replied
-            asked, replied = [], []
+            asked = []
+            replied = []
         if message.role is not None:
             (asked if message.role == "user" else replied).append(message)
     yield asked, replied

@@ -77,16 +77,17 @@ def export(
 
     form = _format_of(as_)
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
-    user, reporter = invocation.settings.user, invocation.reporter
+    user = invocation.settings.user
+    reporter = invocation.reporter
     places = select_turns(selection or (), wanted, layout=invocation.store, user=user)
-    made = export_turns(places, form, numbered=not renumber)
-    for one in made.left_out:
-        reporter.warn(f"turn {one.turn} is left out: {one.reason}")
-    if out is not None and made.turns:
-        write_output(out, made.text)
-    told = f"{count_noun(len(made.turns), 'turn')}, {len(made.left_out)} left out"
-    reporter.step(told if out is None else f"{told}: {out}")
-    return _exported(made, form, out)
+    exported = export_turns(places, form, numbered=not renumber)
+    for skipped in exported.left_out:
+        reporter.warn(f"turn {skipped.turn} is left out: {skipped.reason}")
+    if out is not None and exported.turns:
+        write_output(out, exported.text)
+    summary = f"{count_noun(len(exported.turns), 'turn')}, {len(exported.left_out)} left out"
+    reporter.step(summary if out is None else f"{summary}: {out}")
+    return _exported(exported, form, out)
 
 
 def _format_of(word: str) -> "Format":
@@ -98,25 +99,25 @@ def _format_of(word: str) -> "Format":
     return word
 
 
-def _exported(made: "Export", form: str, out: Path | None) -> Result:
+def _exported(exported: "Export", form: str, out: Path | None) -> Result:
     data = {
         "as": form,
-        "turns": [{"user": user, "turn": turn} for user, turn in (one.key for one in made.turns)],
-        "left_out": [asdict(one) for one in made.left_out],
+        "turns": [{"user": user, "turn": turn} for user, turn in (saved.key for saved in exported.turns)],
+        "left_out": [asdict(skipped) for skipped in exported.left_out],
         "out": None if out is None else str(out),
-        "lines": list(made.lines) if out is None and form != "markdown" else None,
-        "text": made.text if out is None and form == "markdown" else None,
+        "lines": list(exported.lines) if out is None and form != "markdown" else None,
+        "text": exported.text if out is None and form == "markdown" else None,
     }
-    body = "" if out is not None else Document(made.text.encode("utf-8"), markdown=form == "markdown")
-    damaged = [one for one in made.left_out if one.is_damage]
-    if not damaged and made.turns:
+    body = "" if out is not None else Document(exported.text.encode("utf-8"), markdown=form == "markdown")
+    damaged = [skipped for skipped in exported.left_out if skipped.is_damage]
+    if not damaged and exported.turns:
         return Result(data, body)
     message = f"turns that are damaged: {len(damaged)}" if damaged else "none of the turns can be exported"
-    first = (damaged or made.left_out)[0]
+    first = (damaged or exported.left_out)[0]
     return Result(data, body, error=CheckError(message, where=f"turn {first.turn}", fix=first.fix))
 
 
-def import_file(
+def import_conversations(
     invocation: Invocation,
     file: Annotated[str, argument("The file as it was delivered, a .zip too; - for stdin.", "FILE")],
     from_: Annotated[
@@ -141,7 +142,7 @@ def import_file(
 
     Example: panda import --from chatgpt export.zip --dry-run
     """
-    from panda.addons.exchange.intake import import_file as take_in
+    from panda.addons.exchange.intake import import_file
     from panda.cli.index import fill_imported  # each command waits for what it needs alone
 
     reporter = invocation.reporter
@@ -149,11 +150,11 @@ def import_file(
     reporter.detail(f"reading {'stdin' if file == '-' else file}")
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
-        given = _given(invocation, layout, place, name, from_)
-        done = take_in(given, layout, dry_run=dry_run)
+        export_file = _open_export(invocation, layout, place, name, from_)
+        done = import_file(export_file, layout, dry_run=dry_run)
     if not dry_run:
         fill_imported(invocation, sorted({turn.user for turn in done.turns if turn.created}))
-    return _imported(invocation, done, given, dry_run=dry_run)
+    return _imported(invocation, done, export_file, dry_run=dry_run)
 
 
 @contextmanager
@@ -166,22 +167,23 @@ def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
         yield path
         return
     with work_directory("import") as directory:
-        kept = directory / "file"
-        with kept.open("wb") as target, stdin if file == "-" else path.open("rb") as source:
+        copy = directory / "file"
+        with copy.open("wb") as target, stdin if file == "-" else path.open("rb") as source:
             copy_limited(source, target, name="<stdin>" if file == "-" else file)
-        yield kept
+        yield copy
 
 
-def _given(
+def _open_export(
     invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
 ) -> "ExportFile":
-    """What is taken in; if it names no users, the one of the settings must be there."""
+    """Return the file to import; if it names no users, the one of the settings must be there."""
     from panda.addons.exchange.files import ExportFile
 
-    given, settings = ExportFile(path, name, _source_of(path, name, word)), invocation.settings
-    if given.source != "jsonl":
+    export_file = ExportFile(path, name, _source_of(path, name, word))
+    settings = invocation.settings
+    if export_file.source != "jsonl":
         invocation.check_user(layout, settings.place("user"))
-    return given
+    return export_file
 
 
 def _source_of(path: Path, name: str, word: str | None) -> "Source":
@@ -193,27 +195,32 @@ def _source_of(path: Path, name: str, word: str | None) -> "Source":
     return find_source(path, name, word)
 
 
-def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, dry_run: bool) -> Result:
-    """What an import ends with: turns and, of an export, what does not come in."""
+def _imported(
+    invocation: Invocation, done: "Imported", export_file: "ExportFile", *, dry_run: bool
+) -> Result:
+    """Return the result of an import: turns and, of an export, what does not come in."""
     counts = {"created": done.created, "unchanged": done.unchanged}
-    data: dict[str, object] = {"from": given.source, "dry_run": dry_run, **counts}
-    data |= {"new_users": done.new_users, "turns": [asdict(one) for one in done.turns]}
+    data: dict[str, object] = {"from": export_file.source, "dry_run": dry_run, **counts}
+    data |= {"new_users": done.new_users, "turns": [asdict(turn) for turn in done.turns]}
     for user in done.new_users:
         invocation.reporter.step(f"user {user} is new")
     rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", done.unchanged)]
     if done.conversations is not None:
-        first, last = time_text(done.first), time_text(done.last)
+        first = time_text(done.first)
+        last = time_text(done.last)
         data |= {"conversations": done.conversations, "sessions": sorted(done.sessions)}
         data |= {"first": first, "last": last, "left_out": done.counts}
-        data["not_imported"] = [asdict(one) for one in done.left]
+        data["not_imported"] = [asdict(leftover) for leftover in done.left]
         rows += [("conversations", done.conversations), ("sessions with new turns", len(done.sessions))]
         rows += [("first query", first), ("last query", last)]
         rows += [(f"left out: {kind}", count) for kind, count in done.counts.items()]
-        for why in [f"{one.kind}: {one.why}" for one in done.left if one.why][:_MOST_TOLD]:
+        for why in [f"{leftover.kind}: {leftover.why}" for leftover in done.left if leftover.why][
+            :_MOST_TOLD
+        ]:
             invocation.reporter.warn(why)
         if done.counts and not dry_run:  # a dry run has rows of it
-            told = ", ".join(f"{kind}: {count:,}" for kind, count in done.counts.items())
-            invocation.reporter.step(f"left out: {told} (--json lists them)")
+            kinds = ", ".join(f"{kind}: {count:,}" for kind, count in done.counts.items())
+            invocation.reporter.step(f"left out: {kinds} (--json lists them)")
     if dry_run:
         return Result(data, Table(("what", "count"), rows))
     invocation.reporter.step(f"{done.created} saved, {done.unchanged} there already")

@@ -176,7 +176,8 @@ def _session_again(session: str) -> str:
 
 def _import_line(turn: PastTurn, *, numbered: bool) -> dict[str, Any]:
     """The line for `panda import`; without its number the turn gets the next free one there."""
-    metadata, summary = turn.metadata, turn.summary
+    metadata = turn.metadata
+    summary = turn.summary
     line: dict[str, Any] = {
         "user": metadata.user_id,
         "session": metadata.session_id,

@@ -35,7 +35,8 @@ MAX_CONVERSATIONS = 500_000
 
 _MEMBER = re.compile(r"conversations(-\d+)?\.json")
 _MARKS: dict[str, Source] = {"mapping": "chatgpt", "chat_messages": "claude"}
-_SQLITE, _ZIP = b"SQLite format 3\x00", b"PK\x03\x04"
+_SQLITE = b"SQLite format 3\x00"
+_ZIP = b"PK\x03\x04"
 _AGAIN = "download the export again, or unpack it anew"
 _PARSERS: dict[str, Callable[[object], Conversation]] = {"chatgpt": parse_chatgpt, "claude": parse_claude}
 _ENDS = tuple(",]}: \t\r\n")
@@ -56,10 +57,12 @@ class ExportFile:
     """
 
     def __init__(self, path: Path, name: str, source: Source) -> None:
-        self.path, self.name, self.source = path, name, source
+        self.path = path
+        self.name = name
+        self.source = source
 
     def size(self) -> int:
-        """How often `conversations` calls its watch: once a megabyte, or once a call in a log."""
+        """Return how often `conversations` calls its watch: once a megabyte, or once a call in a log."""
         return _read(partial(count_steps, self.path.resolve(), self.name, self.source), self.name)
 
     def conversations(self, watch: Watch = lambda: None) -> Iterator[Conversation | ConversationError]:
@@ -80,7 +83,7 @@ def _read(call: Callable[[], _Value], name: str) -> _Value:
 
 
 def count_steps(path: Path, name: str, source: Source) -> int:
-    """How many steps reading a file takes; see `ExportFile.size`. Runs in a worker."""
+    """Return how many steps reading a file takes; see `ExportFile.size`. Runs in a worker."""
     if source == "llm":
         return LlmLog(path, name).count()
     with _opened(path, name) as members:
@@ -118,23 +121,27 @@ def _conversations(
             yield ConversationError(f"conversation {number}: {str(exc)[:_MAX_ERROR_CHARS]}")
 
 
-def find_source(path: Path, name: str, told: Source | None = None) -> Source:
+def find_source(path: Path, name: str, claimed: Source | None = None) -> Source:
     """
     Who made a file that errors call *name*, as its first bytes tell; JSON lines if nothing tells.
-    ImportFileError for a .zip or a list without conversations, and for one of another kind than is *told*.
+    ImportFileError for a .zip or a list without conversations, and for one of another kind than is *claimed*.
     """
     if not path.is_file():
-        return told or "jsonl"  # what is missing is told by whoever reads it
+        return claimed or "jsonl"  # what is missing is told by whoever reads it
     _check_size(path.stat().st_size, name)
     with store_errors(path, "read"), path.open("rb") as file:
         head = file.read(4_096)
     is_list = head.startswith(_ZIP) or head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    kind: Source | None = "llm" if head.startswith(_SQLITE) else None if is_list else "jsonl"
-    if told is not None:
-        if told != kind and (told not in _PARSERS or kind == "llm"):
-            message = f"it does not begin as a file of {told} does"
+    kind: Source | None = None
+    if head.startswith(_SQLITE):
+        kind = "llm"
+    elif not is_list:
+        kind = "jsonl"
+    if claimed is not None:
+        if claimed != kind and (claimed not in _PARSERS or kind == "llm"):
+            message = f"it does not begin as a file of {claimed} does"
             raise ImportFileError(message, where=name, fix="leave --from out: the first bytes tell")
-        return told
+        return claimed
     if kind is not None:
         return kind
     source = _read(partial(kind_of_first, path.resolve(), name), name)
@@ -195,7 +202,10 @@ def _opened(path: Path, name: str) -> Iterator[list[tuple[str, int, Callable[[],
 
 
 def _check_size(size: int, name: str, how: str = "") -> None:
-    """What is unpacked is no more than the .zip says: zipfile stops there."""
+    """
+    Raise ImportFileError for a file that is too large. No more is unpacked than the .zip says: zipfile stops
+    there.
+    """
     if size > MAX_BYTES:
         message = (
             f"it has {size / 1e6:,.0f} MB{how}, more than {MAX_BYTES / 1e6:,.0f} MB, the most that is read"
@@ -224,9 +234,11 @@ def read_entries(file: IO[bytes], key: str, watch: Watch) -> Iterator[Any]:
 
     By hand: ijson 3.6 lets a number of 5,000 digits end the process.
     """
-    reader, count = _JsonText(file, watch), 0
+    reader = _JsonText(file, watch)
+    count = 0
     try:
-        is_object, name = reader.goes_on("{"), None
+        is_object = reader.goes_on("{")
+        name = None
         while is_object and name != key:
             if reader.peek() != '"':
                 raise JsonListError(f"it is no list, and has no list of {key}")
@@ -259,9 +271,13 @@ class _JsonText:
     """What was read of a file and is not used yet."""
 
     def __init__(self, file: IO[bytes], watch: Watch) -> None:
-        self._file, self._watch = file, watch
+        self._file = file
+        self._watch = watch
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._text, self._at, self._ended, self._bytes = "", 0, False, 0
+        self._text = ""
+        self._at = 0
+        self._ended = False
+        self._bytes = 0
 
     def is_at_end(self, position: int) -> bool:
         return self._ended and position >= len(self._text.rstrip())
@@ -274,7 +290,7 @@ class _JsonText:
                 return self._text[self._at : self._at + 1]
 
     def goes_on(self, char: str) -> bool:
-        """Whether the next character is this one, which is gone past."""
+        """Return whether the next character is this one, which is gone past."""
         is_next = self.peek() == char
         self._at += is_next
         return is_next

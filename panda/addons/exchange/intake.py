@@ -50,7 +50,7 @@ _Key = bytes
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NewTurn:
     """A turn to be; saved ones are read as such too, to be compared."""
 
@@ -64,7 +64,7 @@ class NewTurn:
     summary: IndexSummary | None = None  # what the index is to show, if given
 
     def is_as(self, other: "NewTurn") -> bool:
-        """Whether the same was said, whatever the number."""
+        """Return whether the same was said, whatever the number."""
         return replace(self, where="", number=0) == replace(other, where="", number=0)
 
 
@@ -110,7 +110,7 @@ class Imported:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much of each kind does not come in, the most first."""
+        """Return how much of each kind does not come in, the most first."""
         counts: Counter[str] = Counter()
         for entry in self.left:
             counts[entry.kind] += entry.count
@@ -123,12 +123,12 @@ def import_file(file: ExportFile, store: UserStore, *, dry_run: bool) -> Importe
     kill leaves undone of the latter two, their next reader does. The sessions of an export, which are
     thousands, are made when they go on. Raises ImportFileError: the file does not read; nothing was changed.
     """
-    known = users_of(store)
+    users_before = users_of(store)
     if file.source == "jsonl":
         done = import_turns(file.path, store, store.clock, name=file.name, dry_run=dry_run)
     else:
         done = _import_export(store, file, dry_run=dry_run)
-    done.new_users = sorted({turn.user for turn in done.turns}.difference(known))
+    done.new_users = sorted({turn.user for turn in done.turns}.difference(users_before))
     if dry_run:
         return done
     created = sorted((turn for turn in done.turns if turn.created), key=lambda turn: -turn.turn)
@@ -169,7 +169,8 @@ def import_turns(
         planned = [next(numbered[line.user]) for line in lines]
         new: dict[str, list[NewTurn]] = {user: [] for user in of_users}
         for turn, is_new in planned:
-            new[turn.user] += [turn] if is_new else []
+            if is_new:
+                new[turn.user].append(turn)
         return planned, new
 
     planned, new = plan()
@@ -205,7 +206,8 @@ def _read_lines(source: Path | Iterable[str], name: str | None) -> Iterator[NewT
 
 
 def _read_line(text: str, name: str, number: int) -> NewTurn:
-    line, where = parse(ImportLine, text.strip(), where=name, line=number), Location(name, line=number)
+    line = parse(ImportLine, text.strip(), where=name, line=number)
+    where = Location(name, line=number)
     if may_hold_halves(text) and json.loads(text) != load_json(text):
         raise FileFormatError("the line holds half a surrogate pair", where=where, fix="take it out")
     try:
@@ -220,8 +222,17 @@ def _read_line(text: str, name: str, number: int) -> NewTurn:
     summary = None
     if line.summary is not None or line.topics:
         summary = IndexSummary(line.summary, line.topics or (), None, has_research=False, research_topic=None)
-    given = line.turn if isinstance(line.turn, int) else 0
-    return NewTurn(where, line.user, line.session, at, line.query, line.response, given, summary)
+    own_number = line.turn if isinstance(line.turn, int) else 0
+    return NewTurn(
+        where=where,
+        user=line.user,
+        session=line.session,
+        at=at,
+        query=line.query,
+        response=line.response,
+        number=own_number,
+        summary=summary,
+    )
 
 
 def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewTurn, bool]]:
@@ -229,16 +240,18 @@ def _numbered(store: UserStore, lines: Sequence[NewTurn]) -> Iterator[tuple[NewT
     Each turn of a user with its number, and whether it is to be written. ImportFileError: its number is
     another one's.
     """
-    there, given = set(store.numbers()), {line.number for line in lines}
-    free = count(max(store.counter(), *there, *given, 0) + 1)
+    there = set(store.numbers())
+    wanted_numbers = {line.number for line in lines}
+    free = count(max(store.counter(), *there, *wanted_numbers, 0) + 1)
     saved: dict[_Key, int] = {}
-    if 0 in given:
-        turns = filter(None, (_saved_turn(store, number) for number in sorted(there - given)))
+    if 0 in wanted_numbers:
+        turns = filter(None, (_saved_turn(store, number) for number in sorted(there - wanted_numbers)))
         saved = {key: turn.number for key, turn in _keyed(turns)}
     keys = (key for key, _ in _keyed(line for line in lines if not line.number))
     first: dict[int, NewTurn] = {}
     for line in lines:
-        number, by = line.number or saved.get(next(keys)) or next(free), None
+        number = line.number or saved.get(next(keys)) or next(free)
+        by = None
         planned = first.setdefault(number, line)
         if planned is not line and not planned.is_as(line):
             by = planned.where
@@ -259,8 +272,16 @@ def _saved_turn(store: UserStore, number: int, *, with_summary: bool = False) ->
     with suppress(Problem):
         metadata = folder.read_metadata()
         response = folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else ""
-        said = metadata.session_id, metadata.created_at, metadata.query, response
-        return NewTurn("", store.user, *said, number, folder.find(IndexSummary) if with_summary else None)
+        return NewTurn(
+            where="",
+            user=store.user,
+            session=metadata.session_id,
+            at=metadata.created_at,
+            query=metadata.query,
+            response=response,
+            number=number,
+            summary=folder.find(IndexSummary) if with_summary else None,
+        )
     return None
 
 
@@ -268,9 +289,9 @@ def _keyed(turns: Iterable[NewTurn]) -> Iterator[tuple[_Key, NewTurn]]:
     """Each turn with what it is known by; what was said twice is two."""
     seen: Counter[tuple[str, ...]] = Counter()
     for turn in turns:
-        said = turn.session, render_time(turn.at), turn.query, turn.response
-        yield hashlib.sha256(json.dumps([*said, seen[said]]).encode()).digest()[:16], turn
-        seen[said] += 1
+        content = turn.session, render_time(turn.at), turn.query, turn.response
+        yield hashlib.sha256(json.dumps([*content, seen[content]]).encode()).digest()[:16], turn
+        seen[content] += 1
 
 
 def _import_export(store: UserStore, file: ExportFile, *, dry_run: bool) -> Imported:
@@ -296,8 +317,8 @@ def _import_export(store: UserStore, file: ExportFile, *, dry_run: bool) -> Impo
 
 def _plan(store: UserStore, file: ExportFile) -> tuple[Imported, dict[_Key, int]]:
     """
-    What there is to do, and the number of each exchange that is new, counted from 0 in order of time; nothing
-    is written. Raises ImportFileError: the file does not read to its end.
+    Return what there is to do, and the number of each exchange that is new, counted from 0 in order of time;
+    nothing is written. Raises ImportFileError: the file does not read to its end.
     """
     done = Imported(conversations=0)
     forgotten: set[tuple[str, datetime]] = set()
@@ -344,7 +365,17 @@ def _imported_turns(store: UserStore, forgotten: set[tuple[str, datetime]]) -> I
 def _turns_of(conversation: Conversation, user: str, name: str) -> tuple[list[NewTurn], Counter[Kind]]:
     exchanges, left = exchanges_of(conversation)
     session = conversation.session
-    return [NewTurn(name, user, session, said.at, said.query, said.response) for said in exchanges], left
+    return [
+        NewTurn(
+            where=name,
+            user=user,
+            session=session,
+            at=exchange.at,
+            query=exchange.query,
+            response=exchange.response,
+        )
+        for exchange in exchanges
+    ], left
 
 
 def _new_turns(store: UserStore, file: ExportFile, numbers: dict[_Key, int], start: int) -> Iterator[NewTurn]:
@@ -367,7 +398,8 @@ def _sessions_held(store: UserStore, sessions: Iterable[str]) -> Iterator[None]:
     """
     with ExitStack() as locks:
         for session in sorted(sessions):
-            path, lock = store.session(session), store.session_lock(session)
+            path = store.session(session)
+            lock = store.session_lock(session)
             if path.parent.is_dir():
                 locks.enter_context(held_lock(lock, holder=_HOLDER, wait_seconds=CLAIM_WAIT_SECONDS))
                 with store_errors(path, "remove"):
@@ -383,20 +415,27 @@ def _write(store: UserStore, turns: Sequence[NewTurn], advance: Callable[[], Non
     now = store.clock()
     with ExitStack() as stack:
         with store_errors(store.turns, "write in"):
-            made = stack.enter_context(held_temporary(store.turns / "import", directory=True))
+            temporary = stack.enter_context(held_temporary(store.turns / "import", directory=True))
         pool = stack.enter_context(ThreadPoolExecutor(_BUILDERS))
         stack.callback(pool.shutdown, cancel_futures=True)
         places = [store.turn(turn.number).directory for turn in turns]
-        for _ in pool.map(lambda turn, place: _build(made / place.name, turn, now), turns, places):
+        for _ in pool.map(lambda turn, place: _build(temporary / place.name, turn, now), turns, places):
             advance()
         for place in places:
             with store_errors(place, "create"):
-                (made / place.name).rename(place)
+                (temporary / place.name).rename(place)
     sync_path(store.turns)
 
 
 def _build(directory: Path, turn: NewTurn, now: datetime) -> None:
-    front = FrontMatter(CONTEXT_SCHEMA, turn.number, turn.user, turn.session, "chat", turn.at)
+    front = FrontMatter(
+        CONTEXT_SCHEMA,
+        turn.number,
+        user_id=turn.user,
+        session_id=turn.session,
+        mode="chat",
+        created_at=turn.at,
+    )
     query = Section(Phase.QUERY_ANALYZER, (Text(turn.query),))
     answer = Section(Phase.SYNTHESIZER, (Text(turn.response),) if turn.response else ())
     metadata = Metadata(
@@ -418,8 +457,9 @@ def _build(directory: Path, turn: NewTurn, now: datetime) -> None:
         CONTEXT_MD: render_context(ContextDocument(front, (query, answer))),
         RESPONSE_MD: turn.response,
     }
-    for record in (metadata, turn.summary) if turn.summary else (metadata,):
-        files[record.FILE] = render_json(record.to_json())
+    files[metadata.FILE] = render_json(metadata.to_json())
+    if turn.summary:
+        files[turn.summary.FILE] = render_json(turn.summary.to_json())
     with store_errors(directory, "create"):
         directory.mkdir()
     for name, text in files.items():

@@ -57,7 +57,8 @@ class LlmLog:
     """A log, for reading, that errors call *name*; ImportFileError where it is none, or does not read."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
+        self._path = path
+        self._name = name
 
     def count(self) -> int:
         with self._reading() as database:
@@ -132,12 +133,13 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
     if not _columns(database, "responses"):
         return
     own = "id NOT IN (SELECT id FROM turns)" if _columns(database, "turns") else "1"
-    given = _given(database)
+    attached = _count_attached(database)
     for row in database.execute(
         "SELECT id, prompt, response, datetime_utc, coalesce(conversation_id, id) AS conversation"
         f" FROM responses WHERE {own} ORDER BY conversation, id",
     ):
-        left, messages = given[row["id"]], []
+        left = attached[row["id"]]
+        messages = []
         if query := clean_text(row["prompt"]):
             messages.append(Message("user", query, read_moment(row["datetime_utc"])))
         reply = clean_text(row["response"])
@@ -146,9 +148,9 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
         yield _Logged(str(row["conversation"]), str(row["id"]), messages, left)
 
 
-def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
+def _count_attached(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
     """By response: what was given along with its prompt, and the calls of tools."""
-    given: dict[object, Counter[Kind]] = defaultdict(Counter)
+    attached: dict[object, Counter[Kind]] = defaultdict(Counter)
     for table in _GIVEN:
         if "response_id" not in _columns(database, table):
             continue
@@ -157,8 +159,8 @@ def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
             sql = f"SELECT response_id, type FROM {table} LEFT JOIN attachments ON id = attachment_id"
         kind: Kind = "tool message" if table.startswith("tool") else "file"
         for response, type_ in database.execute(sql):
-            given[response]["picture" if str(type_).startswith("image/") else kind] += 1
-    return given
+            attached[response]["picture" if str(type_).startswith("image/") else kind] += 1
+    return attached
 
 
 def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
@@ -169,9 +171,10 @@ def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
         " coalesce(thread_id, id) AS conversation FROM turns ORDER BY conversation, id",
     ):
         left: Counter[Kind] = Counter()
-        at, messages = read_moment(row["datetime_utc"]), []
+        at = read_moment(row["datetime_utc"])
+        messages = []
         for role, hash_ in _added(database, row["parent"], row["tip"]):
-            text, calls = _said(database, hash_, left)
+            text, calls = _read_message(database, hash_, left)
             if role == "user" and text:
                 messages.append(Message("user", text, at))
             elif role == "assistant" and (text.strip() or not calls):
@@ -185,7 +188,8 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
     is known from the calls before.
     """
     added: dict[object, str] = {}
-    hash_, is_input = tip, False
+    hash_ = tip
+    is_input = False
     while hash_ is not None and hash_ not in added:
         is_input = is_input or hash_ == parent
         row = database.execute("SELECT role, parent_hash FROM messages WHERE hash = ?", (hash_,)).fetchone()
@@ -196,9 +200,12 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
     return [(role, hash_) for hash_, role in added.items()][::-1]
 
 
-def _said(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
-    """What a message says in words of its own, not of files that it was given, and its calls of tools."""
-    texts, calls = [], 0
+def _read_message(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
+    """
+    Return the text of a message without the files that it was given, and the number of its calls of tools.
+    """
+    texts = []
+    calls = 0
     for type_, text, payload, attached in database.execute(_PARTS, (hash_,)).fetchall():
         if type_ == "text":
             value = None

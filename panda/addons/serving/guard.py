@@ -34,7 +34,7 @@ class Limits:
     stop_seconds: int = 10  # how long requests at hand may go on once the server is to stop
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Refusal:
     status: int
     type: str  # name of the error's kind
@@ -45,7 +45,13 @@ class Refusal:
 
     @classmethod
     def of(cls, status: int, error: Problem) -> "Refusal":
-        return cls(status, type(error).__name__, error.message, error.where, error.fix)
+        return cls(
+            status=status,
+            type=type(error).__name__,
+            message=error.message,
+            where=error.where,
+            fix=error.fix,
+        )
 
     @property
     def body(self) -> bytes:
@@ -106,24 +112,43 @@ class Guard:
         host = headers.get(b"host", b"localhost").decode("latin-1")
         if self._local and not _names_this_machine(host):
             message = f"this server is not called {host[:80]}"
-            return Refusal(421, "HostError", message, "Host", "ask for localhost or 127.0.0.1")
+            return Refusal(
+                status=421,
+                type="HostError",
+                message=message,
+                where="Host",
+                fix="ask for localhost or 127.0.0.1",
+            )
         if self._token is None or path in OPEN_PATHS:
             return None
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if self._browser and scheme.lower() == b"basic":
-            scheme, given = b"bearer", _password(given.strip())
-        if scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode()):
+            scheme, token = b"bearer", _password(token.strip())
+        if scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token.encode()):
             return None
         asked = b'Basic realm="panda: PANDA_TOKEN is the password"' if self._browser else b"Bearer"
         challenge = ((b"www-authenticate", asked),)
-        message = "the token is wrong" if given else "a token is needed"
+        message = "the token is wrong" if token else "a token is needed"
         fix = "send Authorization: Bearer with the server's PANDA_TOKEN"
-        return Refusal(401, "UnauthorizedError", message, "Authorization", fix, challenge)
+        return Refusal(
+            status=401,
+            type="UnauthorizedError",
+            message=message,
+            where="Authorization",
+            fix=fix,
+            headers=challenge,
+        )
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
         """The whole body; None if the client has gone."""
         most = self._limits.body_bytes
-        too_large = Refusal(413, "LimitError", f"the body has more than {most:,} bytes", "body", "send less")
+        too_large = Refusal(
+            status=413,
+            type="LimitError",
+            message=f"the body has more than {most:,} bytes",
+            where="body",
+            fix="send less",
+        )
         if int(headers.get(b"content-length", b"0")) > most:
             return too_large
         body = bytearray()
@@ -140,7 +165,14 @@ class Guard:
                         return bytes(body)
         except TimeoutError:
             late = f"the request took longer than {self._limits.receive_seconds:g} seconds to arrive"
-            return Refusal(408, "TimeoutError", late, "body", "send it faster", ((b"connection", b"close"),))
+            return Refusal(
+                status=408,
+                type="TimeoutError",
+                message=late,
+                where="body",
+                fix="send it faster",
+                headers=((b"connection", b"close"),),
+            )
 
 
 def _password(credentials: bytes) -> bytes:
@@ -152,7 +184,7 @@ def _password(credentials: bytes) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What an application receives: the body at once, then whatever comes."""
+    """Return a function that gives an application the body at once, then whatever comes."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -168,7 +200,7 @@ def _names_this_machine(host: str) -> bool:
 
 def is_loopback(address: str) -> bool:
     """
-    Whether only this machine can reach an address.
+    Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.com")
     (True, True, False, False)

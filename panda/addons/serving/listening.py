@@ -21,20 +21,20 @@ def listen(host: str, port: int) -> socket.socket:
         )[0]
     except (OSError, UnicodeError) as exc:
         raise UsageError(f"{host[:80]!r} is no host: {exc}", where="--host", fix="give 127.0.0.1") from exc
-    found = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, kind, protocol)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(_CONNECTIONS)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_CONNECTIONS)
     except OSError as exc:
-        found.close()
+        listener.close()
         if exc.errno == errno.EADDRINUSE:
             fix = "give another port, or 0 for any free one"
             raise TryAgainError(f"port {port} is taken", where="--port", fix=fix) from exc
         if exc.errno == errno.EADDRNOTAVAIL:
             raise UsageError(f"{host} is no address of this machine", where="--host") from exc
         raise StoreError(f"cannot listen on {host} port {port}: {exc.strerror}", where="--port") from exc
-    return found
+    return listener
 
 
 def check_token(host: str, token: str | None) -> None:
@@ -64,10 +64,10 @@ def serve_http(
     others could reach without a token raises UsageError.
     """
     check_token(host, token)
-    with listen(host, port) as found:
-        address = found.getsockname()
-        shown = f"[{address[0]}]" if found.family == socket.AF_INET6 else address[0]
-        yield f"http://{shown}:{address[1]}"
+    with listen(host, port) as listener:
+        address = listener.getsockname()
+        display_host = f"[{address[0]}]" if listener.family == socket.AF_INET6 else address[0]
+        yield f"http://{display_host}:{address[1]}"
         local = is_loopback(address[0])
         guard = Guard(application, limits, token=token, local=local, browser=browser)
         config = uvicorn.Config(
@@ -86,4 +86,4 @@ def serve_http(
             timeout_keep_alive=limits.idle_seconds,
             timeout_graceful_shutdown=limits.stop_seconds,
         )
-        uvicorn.Server(config).run(sockets=[found])
+        uvicorn.Server(config).run(sockets=[listener])

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import mcp_types as types
+import mcp_types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
@@ -79,62 +79,70 @@ class McpServer:
         return self._server.streamable_http_app(host=host)
 
     async def _list_tools(
-        self, context: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+        self, context: _Context, params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListToolsResult:
         listed = [
-            types.Tool(
+            mcp_types.Tool(
                 name=tool.name,
                 description=tool.description,
                 input_schema=dict(tool.input_schema),
-                annotations=types.ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=False),
+                annotations=mcp_types.ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=False),
             )
             for tool in self._tools.values()
         ]
-        return types.ListToolsResult(tools=listed)
+        return mcp_types.ListToolsResult(tools=listed)
 
     async def _call_tool(
-        self, context: _Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+        self, context: _Context, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:80]!r}")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"there is no tool {params.name[:80]!r}")
         outcome = await _in_thread(tool, params.arguments or {}, context)
         value = dict(outcome.data or {})
         if outcome.error is not None:
             value = {"ok": False, "data": outcome.data, "error": outcome.error.to_json()}
-        text = types.TextContent(text=json_bytes(value).decode("utf-8"))
-        return types.CallToolResult(
+        text = mcp_types.TextContent(text=json_bytes(value).decode("utf-8"))
+        return mcp_types.CallToolResult(
             content=[text], structured_content=value, is_error=outcome.error is not None
         )
 
     async def _list_resources(
-        self, context: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        found = await _translated(self._resources.listed)
+        self, context: _Context, params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListResourcesResult:
+        resources = await _translated(self._resources.listed)
         listed = [
-            types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type=one.mime_type)
-            for one in found
+            mcp_types.Resource(
+                uri=resource.uri,
+                name=resource.name,
+                description=resource.description,
+                mime_type=resource.mime_type,
+            )
+            for resource in resources
         ]
-        return types.ListResourcesResult(resources=listed)
+        return mcp_types.ListResourcesResult(resources=listed)
 
     async def _list_templates(
-        self, context: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+        self, context: _Context, params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListResourceTemplatesResult:
         listed = [
-            types.ResourceTemplate(
-                uri_template=one.uri, name=one.name, description=one.description, mime_type=one.mime_type
+            mcp_types.ResourceTemplate(
+                uri_template=template.uri,
+                name=template.name,
+                description=template.description,
+                mime_type=template.mime_type,
             )
-            for one in self._resources.templates()
+            for template in self._resources.templates()
         ]
-        return types.ListResourceTemplatesResult(resource_templates=listed)
+        return mcp_types.ListResourceTemplatesResult(resource_templates=listed)
 
     async def _read_resource(
-        self, context: _Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
+        self, context: _Context, params: mcp_types.ReadResourceRequestParams
+    ) -> mcp_types.ReadResourceResult:
         uri = str(params.uri)
         mime_type, text = await _translated(self._resources.read, uri)
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)]
+        return mcp_types.ReadResourceResult(
+            contents=[mcp_types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)]
         )
 
 
@@ -144,7 +152,7 @@ async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
     except Problem as exc:
         is_request = isinstance(exc, NotFoundError | UsageError)
         raise MCPError(
-            types.INVALID_PARAMS if is_request else types.INTERNAL_ERROR, exc.message, exc.to_json()
+            mcp_types.INVALID_PARAMS if is_request else mcp_types.INTERNAL_ERROR, exc.message, exc.to_json()
         ) from exc
 
 

@@ -55,7 +55,8 @@ _RUN = (
     "outcome says what came of it: where that is unsure, nothing surely answers, and the passages under "
     "closest are no answer."
 )
-_MEMORY, _TURNS = "panda://memory/", "panda://turns"
+_MEMORY = "panda://memory/"
+_TURNS = "panda://turns"
 _MEMORY_FILES = {
     PREFERENCES_MD: "The user's preferences, as they are now.",
     FACTS_MD: "Facts that the user stated, as they are now.",
@@ -110,31 +111,33 @@ class ActionTools:
         now = self.invocation.settings.clock()
         return TurnResult(encode(synthesize(*self.source.load(), asked, now=now)))
 
-    def _search(self, given: Mapping[str, Any], report: Report) -> TurnResult:
-        arguments = _read_arguments(given, _SEARCH_SCHEMA)
-        own, settings = self.invocation, self._settings(arguments)
+    def _search(self, raw_arguments: Mapping[str, Any], report: Report) -> TurnResult:
+        arguments = _read_arguments(raw_arguments, _SEARCH_SCHEMA)
+        own = self.invocation
+        settings = self._settings(arguments)
         LogHandler.caller.set(partial(_tell, report))  # of this thread
         index = Index(own.store(), wait_seconds=settings.wait_seconds)
         with opened_meaning(settings, own.store(), index, own.environ, own.layers) as meaning:
             about: dict[str, Any] = {name: arguments.get(name) for name in ("query", "session", "since")}
             data = search(settings, index, meaning, limit=POOL, **about)[0]
         results = [
-            {**one, "uri": f"{_TURNS}/{one['turn']}"}
-            for one in data["results"]
-            if one["source_type"] == "turn_summary"
+            {**result, "uri": f"{_TURNS}/{result['turn']}"}
+            for result in data["results"]
+            if result["source_type"] == "turn_summary"
         ]
         return TurnResult({**data, "results": results[: arguments.get("limit", 10)]})
 
     def _of_turn(self, act: Callable[..., TurnResult]) -> Callable[..., TurnResult]:
-        """What a client calls to do something that asks models."""
+        """Return the function that a client calls to do something that asks models."""
 
-        def run(given: Mapping[str, Any], report: Report) -> TurnResult:
-            arguments = _read_arguments(given, _TURN_SCHEMA)
+        def run(raw_arguments: Mapping[str, Any], report: Report) -> TurnResult:
+            arguments = _read_arguments(raw_arguments, _TURN_SCHEMA)
             if "session" in arguments and arguments.get("continue"):
                 raise UsageError(
                     "session and continue name two sessions", where="continue", fix="leave one out"
                 )
-            own, settings = self.invocation, self._settings(arguments)
+            own = self.invocation
+            settings = self._settings(arguments)
             LogHandler.caller.set(partial(_tell, report))  # of this thread
             if not self.model_lock.acquire(blocking=False):
                 report("waiting for another turn of this server")
@@ -157,10 +160,10 @@ class ActionTools:
 
     def _settings(self, arguments: Mapping[str, Any]) -> Settings:
         """The settings with what the arguments set."""
-        given = {name: arguments[name] for name in ("session", "seed") if name in arguments}
-        if "session" in given:
-            check_id(given["session"], what="session", where="session")
-        return replace(self.invocation.settings, **given)
+        overrides = {name: arguments[name] for name in ("session", "seed") if name in arguments}
+        if "session" in overrides:
+            check_id(overrides["session"], what="session", where="session")
+        return replace(self.invocation.settings, **overrides)
 
 
 def _tell(report: Report, text: str) -> None:

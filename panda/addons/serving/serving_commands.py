@@ -42,7 +42,8 @@ def _served(invocation: Invocation, source: FactSource, host: str, port: int) ->
     from panda.addons.serving.listening import serve_http
     from panda.addons.serving.synthesis_api import SynthesisApi
 
-    limits, token = Limits(), invocation.environ.get("PANDA_TOKEN") or None
+    limits = Limits()
+    token = invocation.environ.get("PANDA_TOKEN") or None
     api = SynthesisApi(source, invocation.settings.clock, limits, token=token is not None)
     application = api.application()
     for address in serve_http(application, host=host, port=port, token=token, limits=limits):
@@ -85,7 +86,8 @@ def _over_http(invocation: Invocation, source: FactSource, host: str, port: int)
     from panda.addons.serving.guard import Limits
     from panda.addons.serving.listening import serve_http
 
-    limits, token = Limits(stop_seconds=_STOP_SECONDS), invocation.environ.get("PANDA_TOKEN") or None
+    limits = Limits(stop_seconds=_STOP_SECONDS)
+    token = invocation.environ.get("PANDA_TOKEN") or None
     application = _server(invocation, source).application(host)
     served = serve_http(application, host=host, port=port, token=token, limits=limits, lifespan=True)
     for address in served:

@@ -76,11 +76,11 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
         "security": [],
         "responses": {"200": alive, **open_refusals},
     }
-    shown = {"200": _answer("The document.", {"type": "object"}), "401": refusals["401"]}
+    responses = {"200": _answer("The document.", {"type": "object"}), "401": refusals["401"]}
     document = {
         "summary": "This document.",
         "operationId": "describe",
-        "responses": {**shown, **open_refusals},
+        "responses": {**responses, **open_refusals},
     }
     return {
         "openapi": "3.1.0",
@@ -131,7 +131,13 @@ class SynthesisApi:
         charset = parameters.strip().lower().replace('"', "")
         if media_type.strip().lower() != _JSON or charset not in ("", "charset=utf-8"):
             fix = f"send Content-Type: {_JSON}"
-            refusal = Refusal(415, "MediaTypeError", "the body is not called JSON", "Content-Type", fix)
+            refusal = Refusal(
+                status=415,
+                type="MediaTypeError",
+                message="the body is not called JSON",
+                where="Content-Type",
+                fix=fix,
+            )
             return _response(refusal)
         asked = parse_request(_parse_body(await request.body()))
         try:
@@ -139,7 +145,7 @@ class SynthesisApi:
                 return Response(await asyncio.to_thread(self._answer, asked), media_type=_JSON)
         except TimeoutError:
             late = f"the answer took longer than {self._limits.answer_seconds:g} seconds"
-            return _response(Refusal(503, "TimeoutError", late, fix="ask for one entity"))
+            return _response(Refusal(status=503, type="TimeoutError", message=late, fix="ask for one entity"))
 
     def _answer(self, asked: SynthesisRequest) -> bytes:
         return json_bytes(encode(synthesize(*self._source.load(), asked, now=self._clock())))
@@ -167,13 +173,29 @@ def _response(refusal: Refusal) -> Response:
 
 async def _refuse_route(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, HTTPException)
-    known = "the paths are /v1/synthesis, /healthz and /openapi.json"
+    paths_hint = "the paths are /v1/synthesis, /healthz and /openapi.json"
     if exc.status_code != 405:
-        return _response(Refusal(exc.status_code, "NotFoundError", "there is no such path", "path", known))
+        return _response(
+            Refusal(
+                status=exc.status_code,
+                type="NotFoundError",
+                message="there is no such path",
+                where="path",
+                fix=paths_hint,
+            )
+        )
     allowed = ", ".join(sorted((exc.headers or {}).get("Allow", "").split(", ")))
-    message, fix = f"this path does not know {request.method[:20]}", f"use {allowed}"
+    message = f"this path does not know {request.method[:20]}"
+    fix = f"use {allowed}"
     return _response(
-        Refusal(405, "MethodError", message, "method", fix, ((b"allow", allowed.encode("latin-1")),))
+        Refusal(
+            status=405,
+            type="MethodError",
+            message=message,
+            where="method",
+            fix=fix,
+            headers=((b"allow", allowed.encode("latin-1")),),
+        )
     )
 
 
@@ -183,4 +205,4 @@ async def _refuse(request: Request, exc: Exception) -> Response:
 
 
 async def _refuse_bug(request: Request, exc: Exception) -> Response:
-    return _response(Refusal(500, "BugError", f"panda has a bug: {type(exc).__name__}"))
+    return _response(Refusal(status=500, type="BugError", message=f"panda has a bug: {type(exc).__name__}"))

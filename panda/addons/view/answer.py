@@ -35,15 +35,15 @@ def render_markdown(text: str, statements: Sequence[Statement] = (), wrong: Sequ
     >>> render_markdown("<b>hi</b> [x](javascript:y)")
     Markup('<p>&lt;b&gt;hi&lt;/b&gt; [x](javascript:y)</p>\\n')
     """
-    shown = visible(text[:MOST_CHARS])
-    tokens = _PARSER.parse(shown.replace("\\[", _QUOTED_BRACKET))
-    lines = shown.split("\n")
+    visible_text = visible(text[:MOST_CHARS])
+    tokens = _PARSER.parse(visible_text.replace("\\[", _QUOTED_BRACKET))
+    lines = visible_text.split("\n")
     used: set[str] = set()
     for block in _inlines(tokens):
         first, last = block.map or [0, len(lines)]
-        said = one_line("\n".join(lines[first:last]))
-        here = [one for one in statements if _holds(said, one.text)]
-        refused = {claim for one in here for claim in one.wrong}.union(wrong)
+        block_text = one_line("\n".join(lines[first:last]))
+        here = [statement for statement in statements if _holds(block_text, statement.text)]
+        refused = {claim for statement in here for claim in statement.wrong}.union(wrong)
         for token in block.children or ():
             if token.type == "text":
                 linked = str(_linked(token.content, here, statements, used, refused))
@@ -63,10 +63,10 @@ def _inlines(tokens: Sequence[Token]) -> Iterator[Token]:
             yield token
 
 
-def _holds(said: str, statement: str) -> bool:
-    """Whether a block of the answer holds a statement, or a part of it where it goes over several."""
+def _holds(block_text: str, statement: str) -> bool:
+    """Return whether a block of the answer holds a statement, or a part of it where it goes over several."""
     wanted = one_line(visible(statement))
-    plain = said.replace("\\", "")
+    plain = block_text.replace("\\", "")
     return bool(wanted) and (wanted.replace("\\", "") in plain or _without_marks(plain) in wanted)
 
 
@@ -86,7 +86,9 @@ def _linked(
     for mark in MARK.finditer(text):
         number = int(mark[1])
         anchors = _anchors(here, number) or _anchors(statements, number)
-        anchor = next((one for one in anchors if one not in used), anchors[0] if anchors else None)
+        anchor = next(
+            (candidate for candidate in anchors if candidate not in used), anchors[0] if anchors else None
+        )
         if anchor is None:
             continue
         used.add(anchor)
@@ -106,4 +108,6 @@ def _marked(text: str, refused: Collection[str]) -> Markup:
 
 
 def _anchors(statements: Sequence[Statement], number: int) -> list[str]:
-    return [source.anchor for one in statements for source in one.sources if source.number == number]
+    return [
+        source.anchor for statement in statements for source in statement.sources if source.number == number
+    ]

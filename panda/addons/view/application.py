@@ -40,7 +40,8 @@ class ViewApplication:
         )
 
     def _answer(self, request: Request) -> Response:  # a plain function: run in a thread
-        path, fields = request.path_params["path"], dict(request.query_params)
+        path = request.path_params["path"]
+        fields = dict(request.query_params)
         if not path and (user := fields.pop("user", None)):  # of the filter: their own list
             return RedirectResponse(Served().link("", f"turns/{user}", fields, ""), 303, _HEADERS)
         return _html(request, self._site.render(path, fields))

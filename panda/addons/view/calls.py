@@ -15,7 +15,8 @@ def show_calls(calls: Sequence[tuple[int, ModelCall]]) -> Iterator[SimpleNamespa
     room = _ALL_CHARS
     for line, call in calls:
         parts: Sequence[Prefix | Message] = ()
-        prompts, options = [], list[Option]()
+        prompts = []
+        options = list[Option]()
         if isinstance(call, ChoiceCall):
             parts = (call.prefix,)
             options = sorted(call.options, key=lambda option: -option.logprob)
@@ -25,7 +26,7 @@ def show_calls(calls: Sequence[tuple[int, ModelCall]]) -> Iterator[SimpleNamespa
             if part.content and part.sha256:
                 texts[part.sha256] = part.content
             text = part.content or texts.get(part.sha256 or "", "")
-            shown = text[: max(0, min(_PROMPT_CHARS, room))]
-            prompts.append((part.role, shown, len(text) - len(shown)))
-        room -= sum(len(shown) for _, shown, _ in prompts)
+            excerpt = text[: max(0, min(_PROMPT_CHARS, room))]
+            prompts.append((part.role, excerpt, len(text) - len(excerpt)))
+        room -= sum(len(excerpt) for _, excerpt, _ in prompts)
         yield SimpleNamespace(line=line, call=call, prompts=prompts, options=options)

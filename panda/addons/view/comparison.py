@@ -29,14 +29,16 @@ Pair = tuple[str, float | None, float | None, float]
 def load_comparison(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of two runs that the address or its fields name. Raises NotFoundError: one is not there."""
     names = run_names(shelf)
-    given = {**query.fields, **query.parameters}
-    before, after = given.get("before", SAVED), given.get("after", names[0] if names else SAVED)
+    parameters = {**query.fields, **query.parameters}
+    before = parameters.get("before", SAVED)
+    after = parameters.get("after", names[0] if names else SAVED)
     for name in {before, after} - {SAVED}:
         find_run(shelf, name)
     page = SimpleNamespace(before=before, after=after, names=names, problem=None)
     try:
         sides = load_sides(shelf.store, before, after)
-        page.before, page.after = sides[0].name, sides[1].name
+        page.before = sides[0].name
+        page.after = sides[1].name
         vars(page).update(_compared(shelf, sides, compare_runs(*sides)))
     except UsageError as exc:
         page.problem = exc.message
@@ -46,7 +48,7 @@ def load_comparison(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 
 def _compared(shelf: Shelf, sides: tuple[Side, Side], diff: RunDiff) -> Mapping[str, object]:
-    """What the page shows where both can be compared."""
+    """Return the values of the page where both runs can be compared."""
     first = {outcome.key: outcome for outcome in sides[0].outcomes}
     shared = [(first[outcome.key], outcome) for outcome in sides[1].outcomes if outcome.key in first]
     flips = defaultdict[TurnKey, list[Flip]](list)
@@ -150,6 +152,7 @@ def _sections(directory: Path | None) -> Mapping[int, str]:
 
 def _changes(before: str, after: str) -> Part[DiffLine]:
     """Two texts line by line; nothing if they are too long to be compared."""
-    old, new = before.rstrip().split("\n"), after.rstrip().split("\n")
+    old = before.rstrip().split("\n")
+    new = after.rstrip().split("\n")
     is_long = max(len(old), len(new)) > _MOST_LINES
     return Part([] if is_long else list(compare_lines(old, new)), _MOST_CHANGES)

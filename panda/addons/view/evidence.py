@@ -95,36 +95,37 @@ def split_answer(text: str) -> tuple[str, tuple[Listed, ...]]:
 
 
 def _listed(line: str) -> Listed:
-    found = _LISTED.match(line)
-    if found is None:
+    match = _LISTED.match(line)
+    if match is None:
         return Listed(None, "", line.strip().removeprefix("- "))
-    place = found[3].strip()
-    return Listed(int(found[1]), found[2], _WHERE_LINE.sub(r"\1", place))
+    place = match[3].strip()
+    return Listed(int(match[1]), match[2], _WHERE_LINE.sub(r"\1", place))
 
 
 def find_statements(
     section: Section | None, answer: str, listed: Sequence[Listed]
 ) -> list[tuple[str, list[str]]]:
-    """What an answer states, each with the nodes that it cites."""
+    """Return the statements of an answer, each with the nodes that it cites."""
     items = section.meta.get("items") if section else None
     if isinstance(items, list):
-        return [(str(one.get("text", "")), texts_of(one.get("node_ids"))) for one in _mappings(items)]
-    ids = {one.number: one.node_id for one in listed if one.number is not None}
-    found = []
+        return [(str(item.get("text", "")), texts_of(item.get("node_ids"))) for item in _mappings(items)]
+    ids = {entry.number: entry.node_id for entry in listed if entry.number is not None}
+    statements = []
     for line in answer.split("\n"):
         marks = [ids[number] for mark in MARK.findall(line) if (number := int(mark)) in ids]
         if marks:
-            found.append((strip_citations(line).strip(), list(dict.fromkeys(marks))))
-    return found
+            statements.append((strip_citations(line).strip(), list(dict.fromkeys(marks))))
+    return statements
 
 
 def cited_nodes(section: Section | None, listed: Sequence[Listed]) -> dict[str, str]:
     """The nodes that an answer cites, in the order of their marks, with the file of each."""
     meta: Mapping[str, Any] = section.meta if section else {}
-    ids, places = texts_of(meta.get("node_ids")), texts_of(meta.get("provenance"))
+    ids = texts_of(meta.get("node_ids"))
+    places = texts_of(meta.get("provenance"))
     if ids and len(ids) == len(places):
         return dict(zip(ids, places, strict=True))
-    return {one.node_id: one.text for one in listed if one.number is not None}
+    return {entry.node_id: entry.text for entry in listed if entry.number is not None}
 
 
 def find_evidence(
@@ -147,7 +148,7 @@ def find_evidence(
     """
     marks = {node_id: number for number, node_id in enumerate(nodes, 1)}
     loaded: dict[str, Node | Problem] = {}
-    found = []
+    with_evidence = []
     for number, (text, node_ids) in enumerate(statements, 1):
         sources: list[Source] = []
         fault = next((issue for issue in issues if told_claims(issue, text) is not None), "")
@@ -156,11 +157,24 @@ def find_evidence(
                 loaded[node_id] = _load(load, node_id)
             mark = marks.get(node_id, 0)
             anchor = f"e{number}-{len(sources) + 1}"
-            node, place = loaded[node_id], nodes.get(node_id, "")
+            node = loaded[node_id]
+            place = nodes.get(node_id, "")
             refused = bool(fault)
-            sources.append(_source(anchor, mark, node_id, place, text, node, at, past, is_refused=refused))
-        found.append(Statement(text, tuple(sources), fault, tuple(told_claims(fault, text) or ())))
-    return tuple(found)
+            sources.append(
+                _source(
+                    anchor,
+                    mark,
+                    node_id=node_id,
+                    place=place,
+                    text=text,
+                    node=node,
+                    at=at,
+                    past=past,
+                    is_refused=refused,
+                )
+            )
+        with_evidence.append(Statement(text, tuple(sources), fault, tuple(told_claims(fault, text) or ())))
+    return tuple(with_evidence)
 
 
 def _load(load: Load, node_id: str) -> Node | Problem:
@@ -191,10 +205,11 @@ def _source(
     is_believed = bool(hits) and not is_refused
     changed: Literal["", "stands", "then", "gone"] = "stands" if past.has_changed(node) else ""
     if changed and not is_exact:  # the words of now are not what it rests on
-        lines, is_believed = list(past.lines(node_id)), False
+        lines = list(past.lines(node_id))
+        is_believed = False
         hits, is_exact = find_lines(text, lines)
         changed = "then" if lines else "gone"
-    shown = tuple(_lines_around(lines, hits, text, is_exact, is_marked=not is_refused))
+    excerpt = tuple(_lines_around(lines, hits, text, is_exact, is_marked=not is_refused))
     return Source(
         anchor=anchor,
         number=mark,
@@ -207,7 +222,7 @@ def _source(
         confidence=min(node.items[at].confidence for at in hits) if is_believed else None,
         is_exact=is_exact,
         is_near=bool(hits),
-        lines=shown,
+        lines=excerpt,
         changed=changed,
     )
 
@@ -216,9 +231,9 @@ def _lines_around(
     lines: Sequence[str], hits: Sequence[int], text: str, is_exact: bool, *, is_marked: bool
 ) -> Iterator[Line]:
     wanted = {near for hit in hits or [0] for near in range(hit - _AROUND, hit + _AROUND + 1)}
-    shown = sorted(wanted & set(range(len(lines))))
+    positions = sorted(wanted & set(range(len(lines))))
     last = -1
-    for at in shown:
+    for at in positions:
         if at > last + 1:
             yield Line("", "", "", at - last - 1)
         yield _line(lines[at], text if at in hits and is_marked else None, is_exact)
@@ -234,8 +249,8 @@ def turn_at(place: str) -> int | None:
     >>> turn_at("turns/turn_000811/research.json"), turn_at("preferences.md")
     (811, None)
     """
-    found = re.match(r"turns/turn_(\d{6,15})/", place)
-    return int(found[1]) if found else None
+    match = re.match(r"turns/turn_(\d{6,15})/", place)
+    return int(match[1]) if match else None
 
 
 def find_lines(text: str, lines: Sequence[str]) -> tuple[list[int], bool]:
@@ -292,9 +307,9 @@ def _head(text: str) -> str:
 
 
 def _mappings(values: Sequence[object]) -> Iterator[Mapping[str, Any]]:
-    return (one for one in values if isinstance(one, Mapping))
+    return (value for value in values if isinstance(value, Mapping))
 
 
 def texts_of(value: object) -> list[str]:
     """The texts of a list that comes from a file; [] of anything else."""
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(text) for text in value] if isinstance(value, list) else []

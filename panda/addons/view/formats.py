@@ -13,7 +13,9 @@ from panda.documents.times import parse_time
 from panda.memory.confidence import level
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_MINUTE = 60
+_HOUR = 3_600
+_DAY = 86_400
 
 
 def instant(moment: datetime | None) -> str:
@@ -38,7 +40,7 @@ def day(moment: datetime | None) -> str:
 
 def age(seconds: float) -> str:
     """
-    How long ago, in the largest unit that fits.
+    Return how long ago something was, in the largest unit that fits.
 
     >>> [age(s) for s in (-5, 20, 90, 5_400, 200_000, 40_000_000)]
     ['now', '20 s', '1 min', '1.5 h', '2 days', '1.3 years']

@@ -10,7 +10,8 @@ from panda.store.records import Intervention
 
 def load_interventions(shelf: Shelf, query: Query) -> SimpleNamespace:
     """All interventions of a store, the newest first."""
-    halts, problem = list[Intervention | Problem](), None
+    halts = list[Intervention | Problem]()
+    problem = None
     try:
         halts = list_interventions(shelf.store)
     except (Problem, OSError) as exc:

@@ -51,16 +51,24 @@ class MemoryReader:
 
     @property
     def log(self) -> MemoryLog:
-        """What was said."""
+        """Return the log of the memory."""
         return self._state.log
 
     def subjects(self) -> list[Subject]:
-        """What was ever spoken of; nothing of a damaged log, where any line may have retracted anything."""
-        return [one for one in self.log.subjects() if not one.is_system] if self.lines is None else []
+        """
+        Return every subject of the log; nothing of a damaged log, where any line may have retracted anything.
+        """
+        return (
+            [subject for subject in self.log.subjects() if not subject.is_system]
+            if self.lines is None
+            else []
+        )
 
     def read(self, now: datetime) -> None:
-        """What it says now."""
-        self.values, self.contradictions, self.lines = [], [], None
+        """Read the memory as it is now."""
+        self.values = []
+        self.contradictions = []
+        self.lines = None
         try:
             for path in self._logs:  # a pipe or a device would be read for ever
                 if path.exists() and not path.is_file():
@@ -113,46 +121,47 @@ def _message(error: Problem | OSError) -> str:
 
 
 def address_of(subject: Subject) -> str:
-    """What names a value in an address: keys may hold anything."""
+    """Return the name of a value in an address: keys may hold anything."""
     return hashlib.sha256("\0".join(subject).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def value_text(fact: Assertion) -> str:
-    """What was said, cut where it is long."""
+    """Return the value of a fact as text, cut where it is long."""
     return shorten(render_value(file_value(fact.value)), _VALUE_CHARS)
 
 
 def belief(fact: Assertion, now: datetime) -> float | None:
-    """How far it is to be believed now; None of a retraction, or if it holds no more."""
+    """Return the confidence of a fact now; None of a retraction, or if it holds no more."""
     if not fact.confidence or (fact.valid_until is not None and fact.valid_until < now):
         return None
     return confidence_at(fact.confidence, fact.content_type, fact.asserted_at, now)
 
 
 def _reader(shelf: Shelf, user: str) -> MemoryReader:
-    return shelf.kept(("memory", user), lambda: MemoryReader(shelf.turns(user)))
+    return shelf.get_reader(("memory", user), lambda: MemoryReader(shelf.turns(user)))
 
 
 def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a memory. Raises UsageError: its place is no number."""
-    user, now = query.parameters["user"], shelf.store.clock()
+    user = query.parameters["user"]
+    now = shelf.store.clock()
     shelf.turns(user)
     memory = _reader(shelf, user)
     with memory.guard:
         memory.read(now)
-        settled = [one for one in reversed(memory.log.conflicts) if one.status == "resolved"]
-        held = {one.subject for one in memory.values}
-        shown = Part(settled, _MOST_CONFLICTS)
+        settled = [record for record in reversed(memory.log.conflicts) if record.status == "resolved"]
+        held = {remembered.subject for remembered in memory.values}
+        settled_part = Part(settled, _MOST_CONFLICTS)
         standing = Part(memory.contradictions, _MOST_CONFLICTS)
         return SimpleNamespace(
             user=user,
             users=shelf.users(),
             values=query.part(memory.values, _PAGE_ROWS),
             contradicted=standing.total,
-            open=[_standing(one) for one in standing],
-            settled=[_settled(one, memory.log) for one in shown],
-            conflicts_left=standing.left + shown.left,
-            former=Part([one for one in memory.subjects() if one not in held], _PAGE_ROWS),
+            open=[_standing(contradiction) for contradiction in standing],
+            settled=[_settled(record, memory.log) for record in settled_part],
+            conflicts_left=standing.left + settled_part.left,
+            former=Part([subject for subject in memory.subjects() if subject not in held], _PAGE_ROWS),
             problems=memory.problems,
             lines=None if memory.lines is None else Part(memory.lines[::-1], _PAGE_ROWS),
         )
@@ -160,19 +169,27 @@ def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def load_value(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a value. Raises NotFoundError: nothing was ever said of it."""
-    user, address, now = query.parameters["user"], query.parameters["value"], shelf.store.clock()
+    user = query.parameters["user"]
+    address = query.parameters["value"]
+    now = shelf.store.clock()
     store = shelf.turns(user)
     memory = _reader(shelf, user)
     with memory.guard:
         memory.read(now)
-        current = next((one for one in memory.values if address_of(one.subject) == address), None)
-        named = [one for one in memory.subjects() if address_of(one) == address]
+        current = next(
+            (remembered for remembered in memory.values if address_of(remembered.subject) == address), None
+        )
+        named = [subject for subject in memory.subjects() if address_of(subject) == address]
         if not named and current is None:
             raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(store.home))
         subject = named[0] if named else current.subject  # type: ignore[union-attr]  # it is there
-        said = memory.log.of(subject)
-        ids = {one.id for one in said}
-        conflicts = [_standing(one) for one in memory.contradictions if one.subject == subject]
+        assertions = memory.log.of(subject)
+        ids = {assertion.id for assertion in assertions}
+        conflicts = [
+            _standing(contradiction)
+            for contradiction in memory.contradictions
+            if contradiction.subject == subject
+        ]
         for record in memory.log.conflicts:
             if record.status == "resolved" and {record.fact_a, record.fact_b} & ids:
                 conflicts.append(_settled(record, memory.log))
@@ -182,17 +199,19 @@ def load_value(shelf: Shelf, query: Query) -> SimpleNamespace:
             subject=subject,
             current=current,
             decay=DECAYS.get(current.fact.content_type, DECAYS["default"]) if current else None,
-            history=Part(said[::-1], _MOST_HISTORY),
-            plot=_plot(said[-_MOST_HISTORY:], current, now),
+            history=Part(assertions[::-1], _MOST_HISTORY),
+            plot=_plot(assertions[-_MOST_HISTORY:], current, now),
             conflicts=conflicts[:_MOST_CONFLICTS],
             problems=memory.problems,
         )
 
 
-def _standing(one: Contradiction) -> SimpleNamespace:
+def _standing(contradiction: Contradiction) -> SimpleNamespace:
     """A contradiction that stands: what holds, and what is against it."""
-    sides = (one.winner, one.rival)
-    return SimpleNamespace(id=one.conflict_id, subject=one.subject, sides=sides, settled=None, missing=())
+    sides = (contradiction.winner, contradiction.rival)
+    return SimpleNamespace(
+        id=contradiction.conflict_id, subject=contradiction.subject, sides=sides, settled=None, missing=()
+    )
 
 
 def _settled(record: Conflict, log: MemoryLog) -> SimpleNamespace:
@@ -207,27 +226,38 @@ def _settled(record: Conflict, log: MemoryLog) -> SimpleNamespace:
     )
 
 
-def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) -> Plot | None:
-    """How far what was said last was believed, from the first time that anything was said until soon."""
-    by_time = sorted(said, key=lambda one: one.asserted_at)
+def _plot(assertions: Sequence[Assertion], current: Remembered | None, now: datetime) -> Plot | None:
+    """
+    Return a plot of the confidence of what was said last, from the first time that anything was said until
+    soon.
+    """
+    by_time = sorted(assertions, key=lambda assertion: assertion.asserted_at)
     if not by_time:
         return None
-    first, last = by_time[0].asserted_at, now + timedelta(days=_AHEAD_DAYS)
+    first = by_time[0].asserted_at
+    last = now + timedelta(days=_AHEAD_DAYS)
     if first >= last:
         return None
-    past, ahead = [], []
-    for one, following in zip(by_time, [*by_time[1:], None], strict=True):
+    past = []
+    ahead = []
+    for assertion, following in zip(by_time, [*by_time[1:], None], strict=True):
         end = last if following is None else following.asserted_at
-        if one.valid_until is not None:
-            end = min(end, one.valid_until)
-        if one.confidence and end > one.asserted_at:
-            past.append(_curve(one, one.asserted_at, min(end, max(now, one.asserted_at)), first, last))
+        if assertion.valid_until is not None:
+            end = min(end, assertion.valid_until)
+        if assertion.confidence and end > assertion.asserted_at:
+            past.append(
+                _curve(
+                    assertion, assertion.asserted_at, min(end, max(now, assertion.asserted_at)), first, last
+                )
+            )
             if end > now:
-                ahead.append(_curve(one, max(now, one.asserted_at), end, first, last))
+                ahead.append(_curve(assertion, max(now, assertion.asserted_at), end, first, last))
     lines = [Line("so far", "one", past)]
     if current is not None and ahead:
         lines.append(Line("from now on, if nothing is said", "ahead", ahead))
-    rows = [(f"{one.asserted_at:%Y-%m-%d %H:%M}", f"{one.confidence:.2f}") for one in by_time]
+    rows = [
+        (f"{assertion.asserted_at:%Y-%m-%d %H:%M}", f"{assertion.confidence:.2f}") for assertion in by_time
+    ]
     return Plot(
         id="confidence",
         title="How far what was said last is believed",
@@ -242,11 +272,13 @@ def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) 
     )
 
 
-def _curve(one: Assertion, start: datetime, end: datetime, first: datetime, last: datetime) -> list[Point]:
+def _curve(
+    assertion: Assertion, start: datetime, end: datetime, first: datetime, last: datetime
+) -> list[Point]:
     whole = (last - first).total_seconds()
     points = []
     for step in range(_STEPS + 1):
         at = start + (end - start) * (step / _STEPS)
-        sure = confidence_at(one.confidence, one.content_type, one.asserted_at, at)
+        sure = confidence_at(assertion.confidence, assertion.content_type, assertion.asserted_at, at)
         points.append((share_of((at - first).total_seconds(), whole), 100 * (1 - sure)))
     return points

@@ -34,7 +34,8 @@ def write_site(directory: Path, shelf: Shelf) -> list[str]:
         The paths of the written files below it, in the order in which they were written.
     """
     links = Written(shelf)
-    site, written = Site(shelf, links), []
+    site = Site(shelf, links)
+    written = []
     for name in ASSETS:
         written.append(f"assets/{name}")
         _write(directory / written[-1], read_asset(name))

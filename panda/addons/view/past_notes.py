@@ -21,19 +21,21 @@ class PastNotes:
     def __init__(
         self, knowledge: Path, snapshot: Snapshot | None, gathered: GatheredContext | None, at: datetime
     ) -> None:
-        self._knowledge, self._at = knowledge, at
+        self._knowledge = knowledge
+        self._at = at
         self._then = snapshot.knowledge if snapshot else {}
         self._gathered = gathered
 
     def lines(self, node_id: str) -> Sequence[str]:
-        """What the turn read of a note, as far as it is kept."""
+        """Return the lines that the turn read of a note, as far as they are kept."""
         sections = self._gathered.sections if self._gathered else ()
         return [item.text for part in sections for item in part.items if node_id in item.node_ids]
 
     def has_changed(self, node: Node) -> bool:
         """
-        Whether a node is a note that says something else now. The digests are those of some notes together:
-        where one of these has changed, it is this one if it was written since or lacks a line that was read.
+        Return whether a node is a note that says something else now. The digests are those of some notes
+        together: where one of these has changed, it is this one if it was written since or lacks a line that
+        was read.
         """
         if not node.id.startswith(NOTE):
             return False

@@ -71,17 +71,17 @@ class RunReader:
 
     @property
     def left(self) -> list[PlannedTurn]:
-        """What was planned and has not ended."""
+        """Return the turns that were planned and have not ended."""
         return [turn for turn in self.plan.turns if turn.key not in self.ended] if self.plan else []
 
     @property
     def results(self) -> Mapping[str, int]:
-        """How many turns came to each result."""
+        """Return the number of turns by their result."""
         return Counter(turn.result for turn in self.ended.values())
 
     @property
     def state(self) -> str:
-        """How it stands: unreadable, finished, running, or stopped before it was done."""
+        """Return the state of the run: unreadable, finished, running, or stopped before it was done."""
         if self.plan is None:
             return "unreadable"
         if self.plan.finished_at is not None:
@@ -89,7 +89,7 @@ class RunReader:
         return "running" if is_locked(self.directory / "lock") else "stopped"
 
     def read(self) -> "RunReader":
-        """It as it is now."""
+        """Read the run as it is now, and return the reader."""
         with self._lock:
             problems = [*self._read_plan(), *self._read_lines()]
             planned = {turn.key: turn for turn in self.plan.turns} if self.plan else {}
@@ -101,7 +101,9 @@ class RunReader:
                 former += is_former or line.key in ended
                 if not is_former:
                     ended[line.key] = line._replace(root=plan.root) if plan else line
-            self.ended, self.former, self.problems = ended, former, problems
+            self.ended = ended
+            self.former = former
+            self.problems = problems
             return self
 
     def line(self, turn: Ended) -> TurnLine | None:
@@ -113,7 +115,7 @@ class RunReader:
         return None
 
     def query(self, item: str | None) -> str:
-        """What an item of a batch asks, as far as the file that is kept with it reads."""
+        """Return the query of an item of a batch, as far as the file that is kept with it reads."""
         if self._queries is None:
             self._queries = dict(_queries(self.directory / QUERIES_JSONL))
         return self._queries.get(item or "", "")
@@ -124,7 +126,8 @@ class RunReader:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
             if self.plan is None or self._stamp != stamp:
-                self._stamp, self.plan = stamp, load(RunPlan, path)
+                self.plan = load(RunPlan, path)
+                self._stamp = stamp
             return []
         except (Problem, OSError) as exc:
             self.plan = None
@@ -137,7 +140,8 @@ class RunReader:
         try:
             begins_anew, parts = self._tail.read(torn=False)
             if begins_anew:
-                self._lines, self._bad = [], []
+                self._lines = []
+                self._bad = []
             with closing(parts):
                 for part in parts:
                     if isinstance(part, Problem):
@@ -145,7 +149,15 @@ class RunReader:
                         continue
                     line = part.record
                     root = _root_of(line.directory)
-                    ended = Ended(line.key, line.turn, root, line.result, line.verdict, part.start, part.end)
+                    ended = Ended(
+                        line.key,
+                        line.turn,
+                        root=root,
+                        result=line.result,
+                        verdict=line.verdict,
+                        start=part.start,
+                        end=part.end,
+                    )
                     self._lines.append(ended)
         except (Problem, OSError) as exc:
             return [*self._bad[:_MOST_BAD], (RUN_TURNS_JSONL, str(exc))]
@@ -170,14 +182,14 @@ def _queries(path: Path) -> Iterator[tuple[str, str]]:
 
 def run_names(shelf: Shelf) -> list[str]:
     """The directories of runs, newest first by their names; [] without any."""
-    found = []
+    names = []
     with suppress(OSError), os.scandir(shelf.store.runs) as entries:
-        found = [entry.name for entry in entries if entry.is_dir() and is_run_name(entry.name)]
-    return sorted((one for one in found if not shelf.is_selection or one in shelf.runs), reverse=True)
+        names = [entry.name for entry in entries if entry.is_dir() and is_run_name(entry.name)]
+    return sorted((name for name in names if not shelf.is_selection or name in shelf.runs), reverse=True)
 
 
 def is_run_name(name: str) -> bool:
-    """Whether a name is one that stands in an address as it is."""
+    """Return whether a name is one that stands in an address as it is."""
     return name.isascii() and len(name) <= 100 and name.replace("-", "").replace("_", "").isalnum()
 
 
@@ -186,7 +198,7 @@ def find_run(shelf: Shelf, name: str) -> RunReader:
     directory = shelf.store.runs / name
     if not is_run_name(name) or not directory.is_dir():
         raise NotFoundError(f"there is no run {name[:80]!r}", where=str(shelf.store.runs))
-    return shelf.kept(("run", name), lambda: RunReader(directory)).read()
+    return shelf.get_reader(("run", name), lambda: RunReader(directory)).read()
 
 
 def turns_address(run: str | None, user: str) -> str:
@@ -197,16 +209,16 @@ def turns_address(run: str | None, user: str) -> str:
 def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
     """The turns of a run that its store holds, by user."""
     run = RunReader(layout.runs / name).read()
-    found: dict[str, set[int]] = {}
+    numbers_by_user: dict[str, set[int]] = {}
     for turn in run.ended.values():
         if _is_saved(layout, run, turn):
-            found.setdefault(turn.key[0], set()).add(turn.turn)
-    return {user: sorted(numbers) for user, numbers in sorted(found.items())}
+            numbers_by_user.setdefault(turn.key[0], set()).add(turn.turn)
+    return {user: sorted(numbers) for user, numbers in sorted(numbers_by_user.items())}
 
 
 def _is_saved(layout: Layout, run: RunReader, turn: Ended | PlannedTurn) -> bool:
     """
-    Whether the store holds the turn that a row of a run is of.
+    Return whether the store holds the turn that a row of a run is of.
 
     An item of a batch that saves nothing has the number of a turn that is not its own, and so may one of a
     batch whose run.json cannot be read.
@@ -220,17 +232,17 @@ def _is_saved(layout: Layout, run: RunReader, turn: Ended | PlannedTurn) -> bool
 
 
 def _is_here(layout: Layout, root: str | None) -> bool:
-    """Whether a run means this store, wherever it lies by now."""
+    """Return whether a run means this store, wherever it lies by now."""
     return root is None or ("\0" not in root and Path(root).resolve() == layout.root.resolve())
 
 
 def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The list of runs. Raises UsageError: its place is no number."""
     names = run_names(shelf)
-    shown = query.part(names, _PAGE_ROWS)
+    part = query.part(names, _PAGE_ROWS)
     return SimpleNamespace(
-        shown=shown,
-        rows=[find_run(shelf, name) for name in shown],
+        shown=part,
+        rows=[find_run(shelf, name) for name in part],
         names=names,
         before=(earlier_run(shelf, names[0]) if names else None) or SAVED,
     )
@@ -239,22 +251,23 @@ def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
 def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a run. Raises NotFoundError: there is none. UsageError: its place is no number."""
     run = find_run(shelf, query.parameters["run"])
-    ended, left = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND), run.left
+    ended = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND)
+    left = run.left
     rows: list[Ended | PlannedTurn] = [*ended, *left]
-    shown = query.part(rows, _PAGE_TURNS)
+    part = query.part(rows, _PAGE_TURNS)
     mode = run.plan.mode if run.plan else ""
-    given = encode(run.plan.options) if run.plan else {}
+    options = encode(run.plan.options) if run.plan else {}
     return SimpleNamespace(
         run=run,
         mode=mode,
         state=run.state,
         options={
             key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            for key, value in given.items()
+            for key, value in options.items()
             if value
         },
-        shown=shown,
-        turns=[_turn(shelf, run, turn) for turn in shown],
+        shown=part,
+        turns=[_turn(shelf, run, turn) for turn in part],
         left=len(left),
         command="batch" if mode == "batch" else "replay",
         is_comparable=mode in ("simulate", "rerun") and bool(run.ended),
@@ -264,7 +277,8 @@ def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def _turn(shelf: Shelf, run: RunReader, turn: Ended | PlannedTurn) -> SimpleNamespace:
     """A turn or item with its line, None if it has not been run; differences as far as they are shown."""
-    (user, name), line = turn.key, run.line(turn) if isinstance(turn, Ended) else None
+    user, name = turn.key
+    line = run.line(turn) if isinstance(turn, Ended) else None
     outcome = line.outcome if line else None
     different = sorted(line.different)[:_MOST_DOCUMENTS] if line else []
     misses = line.misses[:_MOST_MISSES] if line else ()
@@ -287,7 +301,7 @@ def _turn(shelf: Shelf, run: RunReader, turn: Ended | PlannedTurn) -> SimpleName
 def earlier_run(shelf: Shelf, name: str) -> str | None:
     """The newest run of the same kind that began before a run; None without one."""
     kind = _kind(name)
-    return next((one for one in run_names(shelf) if one < name and kind and _kind(one) == kind), None)
+    return next((other for other in run_names(shelf) if other < name and kind and _kind(other) == kind), None)
 
 
 def _kind(name: str) -> str:
@@ -306,8 +320,8 @@ def _own_page(run: RunReader, user: str, turn: int) -> str | None:
 def _changes(diff: str) -> tuple[list[DiffLine], int]:
     """The first lines of a unified difference, and how many are left."""
     lines = diff.split("\n")
-    shown = [line for line in lines[:_DIFF_LINES] if not line.startswith(("--- ", "+++ "))]
-    return [_diff_line(line) for line in shown], max(0, len(lines) - _DIFF_LINES)
+    shown_lines = [line for line in lines[:_DIFF_LINES] if not line.startswith(("--- ", "+++ "))]
+    return [_diff_line(line) for line in shown_lines], max(0, len(lines) - _DIFF_LINES)
 
 
 def _diff_line(line: str) -> DiffLine:

@@ -26,7 +26,8 @@ _PLACE = re.compile(r"turns/(turn_\d+)/(.+)")
 
 def session_names(shelf: Shelf, user: str) -> list[str]:
     """All sessions that are known of a user, by their files or turns, the last active first."""
-    store, times = shelf.turns(user), dict[str, float]()
+    store = shelf.turns(user)
+    times = dict[str, float]()
     for name in shelf.sessions(user):
         with suppress(OSError):
             times[name] = store.session(name).stat().st_mtime
@@ -37,14 +38,15 @@ def session_names(shelf: Shelf, user: str) -> list[str]:
 
 def _recent(shelf: Shelf, user: str) -> Iterator[tuple[int, str]]:
     """The newest saved turns with their sessions, newest first; each is read once."""
-    store, known = shelf.turns(user), shelf.kept(("sessions", user), dict[int, str])
+    store = shelf.turns(user)
+    sessions_by_turn = shelf.get_reader(("sessions", user), dict[int, str])
     for number in shelf.numbers(user)[: -_MOST_LOOKED - 1 : -1]:
-        if number not in known:
+        if number not in sessions_by_turn:
             row = read_row(store, number)
             if row is None or row.session is None or row.status not in SAVED_STATUSES:
                 continue
-            known[number] = row.session
-        yield number, known[number]
+            sessions_by_turn[number] = row.session
+        yield number, sessions_by_turn[number]
 
 
 def load_session_list(shelf: Shelf, query: Query) -> SimpleNamespace:
@@ -63,11 +65,13 @@ def load_session_list(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def load_session_page(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a session. Raises NotFoundError: there is none of that name."""
-    user, name = query.parameters["user"], query.parameters["session"]
+    user = query.parameters["user"]
+    name = query.parameters["session"]
     store = shelf.turns(user)
     check_id(name, what="session")
     row = _read(shelf, user, name)
-    session, turns = row.session, []
+    session = row.session
+    turns = []
     if session is None and row.problem is None:
         raise NotFoundError(f"user {user} has no session {name}", where=str(store.home))
     if session is not None:
@@ -85,8 +89,10 @@ def load_session_page(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def _read(shelf: Shelf, user: str, name: str) -> SimpleNamespace:
     """A session as far as it can be read, made of its turns where its file is not there, or damaged."""
-    store, closed = shelf.turns(user), None
-    session, problem = None, None
+    store = shelf.turns(user)
+    closed = None
+    session = None
+    problem = None
     try:
         session = load_session(store, name)
     except (Problem, OSError) as exc:
@@ -97,8 +103,8 @@ def _read(shelf: Shelf, user: str, name: str) -> SimpleNamespace:
         try:
             session = fold_turns(store, name, numbers[::-1])
         except (Problem, OSError) as exc:
-            told = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
-            problem = problem or told
+            message = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
+            problem = problem or message
     try:
         closed = closed_at(store, name)
     except (Problem, OSError, KeyError, TypeError):
@@ -111,7 +117,9 @@ _Place = tuple[int | None, str]
 
 
 def _carried(shelf: Shelf, user: str, session: Session) -> dict[str, list[tuple[str, list[_Place]]]]:
-    """What each field carries, [] of an empty one: texts, each with the files that it comes from."""
+    """
+    Return the texts that each field carries, [] of an empty one, each with the files that it comes from.
+    """
     home = shelf.turns(user).home
     rows = field_rows(session.carry, lambda name: "\0" not in name and (home / name).exists())
     carried: dict[str, list[tuple[str, list[_Place]]]] = {name: [] for name in FIELDS}

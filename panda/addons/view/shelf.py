@@ -37,7 +37,7 @@ class Shelf:
         self._index = Index(store, private=True)  # its own copy: nothing is written into the store
         self._indexed: dict[str, Thread] = {}
         self._selected = selected
-        self._known: dict[str, tuple[str | None, Numbers]] = {}
+        self._numbers: dict[str, tuple[str | None, Numbers]] = {}
         self._readers: dict[Hashable, Any] = {}
         self._lock = Lock()
 
@@ -65,16 +65,16 @@ class Shelf:
 
     @property
     def is_selection(self) -> bool:
-        """Whether only some turns and runs are shown, and nothing else of the store."""
+        """Return whether only some turns and runs are shown, and nothing else of the store."""
         return self._selected is not None
 
-    def kept(self, name: Hashable, make: Callable[[], _T]) -> _T:
+    def get_reader(self, name: Hashable, make: Callable[[], _T]) -> _T:
         """A reader that is kept from page to page, made when it is first asked for."""
         with self._lock:
             if name not in self._readers:
                 self._readers[name] = make()
-            found: _T = self._readers[name]
-            return found
+            reader: _T = self._readers[name]
+            return reader
 
     def users(self) -> list[str]:
         """Everybody whose turns are shown, and the first one even without any."""
@@ -101,10 +101,10 @@ class Shelf:
             return self._selected.get(user, ())
         stamp = turns_stamp(self.store.of(user))
         with self._lock:
-            known, numbers = self._known.get(user, ("", ()))
-            if known != stamp:
+            former_stamp, numbers = self._numbers.get(user, ("", ()))
+            if former_stamp != stamp:
                 numbers = sorted(self.store.of(user).listed_numbers())
-                self._known[user] = stamp, numbers
+                self._numbers[user] = stamp, numbers
             return numbers
 
     def sessions(self, user: str) -> list[str]:

@@ -35,10 +35,13 @@ class ShownTurn:
 
 def find_shown_turn(shelf: Shelf, query: Query) -> ShownTurn:
     """Return the turn that an address names. Raises NotFoundError: there is none."""
-    user, turn, name = query.parameters["user"], query.parameters["turn"], query.parameters.get("run")
+    user = query.parameters["user"]
+    turn = query.parameters["turn"]
+    name = query.parameters.get("run")
     if name is None:
         return ShownTurn(user=user, folder=shelf.turn(user, turn), store=shelf.turns(user), run=None)
-    run, store = find_run(shelf, name), shelf.turns(user)
+    run = find_run(shelf, name)
+    store = shelf.turns(user)
     number = int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 16 else 0
     directories = _readable_turns(RunFolder(run.directory), run.plan, user, number)
     if number not in directories:
@@ -56,5 +59,5 @@ def _readable_turns(folder: RunFolder, plan: RunPlan | None, user: str, number: 
     if place is not None and planned[place].session is not None:
         session = planned[place].session
         numbers |= {turn.turn for turn in planned[:place] if turn.session == session}
-    kept = {one: folder.kept_turn(user, one) for one in numbers}
-    return {one: directory for one, directory in kept.items() if directory.is_dir()}
+    directories = {turn: folder.kept_turn(user, turn) for turn in numbers}
+    return {turn: directory for turn, directory in directories.items() if directory.is_dir()}

@@ -103,8 +103,9 @@ class Written:
     def __init__(self, shelf: Shelf) -> None:
         self.paths = [""]
         """Every page that is to be written: the first one, and what the others lead to."""
-        self._known = {""}
-        self._is_selection, self._users = shelf.is_selection, shelf.users()
+        self._linked = {""}
+        self._is_selection = shelf.is_selection
+        self._users = shelf.users()
         self._there = {f"turns/{user}/{number}" for user in self._users for number in shelf.numbers(user)}
         self._there.update(f"runs/{name}" for name in run_names(shelf))
         if not shelf.is_selection:
@@ -115,10 +116,10 @@ class Written:
 
     def link(self, here: str, path: str, fields: Mapping[str, object], fragment: str) -> str | None:
         """From the page *here* to another one, which is written then; None if there is none."""
-        if path not in self._known:
+        if path not in self._linked:
             if not self._is_there(path):
                 return None
-            self._known.add(path)
+            self._linked.add(path)
             self.paths.append(path)
         return quote(_relative(here, file_name(path))) + (f"#{fragment}" if fragment else "")
 
@@ -135,7 +136,7 @@ class Written:
         return not self._is_selection
 
     def is_turn(self, path: str) -> bool:
-        """Whether it is the page of a turn."""
+        """Return whether it is the page of a turn."""
         return path in self._there and path.startswith("turns/")
 
     def asset(self, here: str, name: str) -> str:
@@ -145,7 +146,7 @@ class Written:
 
 def file_name(path: str) -> str:
     """
-    Where the page of an address is written.
+    Return the file for the page of an address.
 
     >>> file_name(""), file_name("turns/demo/813")
     ('index.html', 'turns/demo/813.html')
@@ -177,7 +178,7 @@ def _load_templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_make_visible,
     )
     environment.filters |= FILTERS
     for function in (address_of, belief, value_text, render_markdown):
@@ -206,21 +207,25 @@ class Site:
 
     def render_error(self, path: str, error: Problem) -> tuple[int, str]:
         """The page that says why there is none, with its HTTP status."""
-        status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
+        status = 503
+        if isinstance(error, NotFoundError):
+            status = 404
+        elif isinstance(error, UsageError):
+            status = 400
         return status, self._filled("error", path, None, error=error)
 
     def _filled(self, template: str, here: str, user: str | None, **values: object) -> str:
         def link(path: str, fragment: str = "", **fields: object) -> str | None:
             return self.links.link(here, path, fields, fragment)
 
-        shown = [(name, path.format(user=user or self.shelf.store.user)) for name, path in NAVIGATION]
+        navigation = [(name, path.format(user=user or self.shelf.store.user)) for name, path in NAVIGATION]
         return self._environment.get_template(f"{template}.html.j2").render(
             link=link,
             asset=lambda name: self.links.asset(here, name),
             is_static=self.links.is_static,
             policy=POLICY,
             here=here,
-            navigation=shown,
+            navigation=navigation,
             root=str(self.shelf.store.root),
             version=__version__,
             now=self.shelf.store.clock(),
@@ -228,7 +233,7 @@ class Site:
         )
 
 
-def _shown(value: object) -> object:
+def _make_visible(value: object) -> object:
     """A value as it may stand in a page: what steers a reader's eye or a browser is written out."""
     if value is None:
         return ""

@@ -5,8 +5,7 @@ from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
-from panda.addons.view.formats import number as number_text
-from panda.addons.view.formats import seconds as seconds_text
+from panda.addons.view import formats
 from panda.addons.view.plots import Line, Plot, plot_columns, plot_line, share_of
 from panda.addons.view.shelf import Part, Query, Shelf
 from panda.documents.times import read_instant
@@ -22,9 +21,10 @@ def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The stats of a user. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters["user"]
     shelf.turns(user)
-    log = shelf.kept("executions", lambda: Executions(shelf.store))
+    log = shelf.get_reader("executions", lambda: Executions(shelf.store))
     with log.guard:
-        turns_left, problem = 0, None
+        turns_left = 0
+        problem = None
         try:
             turns_left = log.read(user)
         except (Problem, OSError) as exc:
@@ -35,7 +35,8 @@ def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
             for name in ("recipe", "layer")
         }
         where = {**own, **_filter(query, offered)}
-        whole, days = log.sums(where).get(""), log.sums(where, "day")
+        whole = log.sums(where).get("")
+        days = log.sums(where, "day")
         return SimpleNamespace(
             user=user,
             users=shelf.users(),
@@ -87,24 +88,27 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
         plot_id: str, title: str, top: str, heads: Mapping[str, Sequence[float | None]], **marks: Any
     ) -> Plot:
         rows = [
-            (name, *map(number_text, cells))
+            (name, *map(formats.number, cells))
             for name, *cells in zip(names, *heads.values(), strict=True)
             if any(cell is not None for cell in cells)
         ]
         ends = (names[0], names[-1] if len(names) > 1 else "")
-        return Plot(plot_id, title, ("day", *heads), rows[::-1], top, "0", ends, **marks)
+        return Plot(
+            plot_id, title, heads=("day", *heads), rows=rows[::-1], top=top, bottom="0", ends=ends, **marks
+        )
 
     def columns(plot_id: str, title: str, counts: Sequence[float | None]) -> Plot:
-        top = number_text(max((count for count in counts if count is not None), default=0))
-        texts = [number_text(count) for count in counts]
+        top = formats.number(max((count for count in counts if count is not None), default=0))
+        texts = [formats.number(count) for count in counts]
         return plot(plot_id, title, top, {plot_id: counts}, columns=plot_columns(names, counts, texts))
 
-    usual, slow = values(lambda sums: sums.p50_ms), values(lambda sums: sums.p95_ms)
+    usual = values(lambda sums: sums.p50_ms)
+    slow = values(lambda sums: sums.p95_ms)
     longest = max((value for value in slow if value is not None), default=0.0) or 1.0
     latency = plot(
         "latency",
         "Latency",
-        seconds_text(longest / 1000),
+        formats.seconds(longest / 1000),
         {"median ms": usual, "p95 ms": slow},
         lines=[
             plot_line("95 in 100 take at most", "two", slow, longest),
@@ -131,7 +135,8 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
 def _every_day(names: Sequence[str]) -> Sequence[str]:
     """All days from the first to the last, those without executions too; what is no day stands as it is."""
     try:
-        first, last = date.fromisoformat(names[0]), date.fromisoformat(names[-1])
+        first = date.fromisoformat(names[0])
+        last = date.fromisoformat(names[-1])
     except ValueError:
         return names
     if not 0 <= (last - first).days < 4 * _MOST_DAYS:
@@ -141,11 +146,12 @@ def _every_day(names: Sequence[str]) -> Sequence[str]:
 
 
 def _calibration(bins: Sequence[Sequence[Any]]) -> Plot | None:
-    """How often what was believed so far held, by tenths of confidence; None if nothing can be said."""
+    """Return a plot of how often answers held, by tenths of confidence; None if nothing can be said."""
     if not bins:
         return None
     most = max(count for _, _, count, *_ in bins)
-    dots, rows = [], []
+    dots = []
+    rows = []
     for _, place, count, sure, ended in bins:
         sure, held = sure / count, ended / count
         text = f"{count:,} of confidence {sure:.2f}: {100 * held:.0f} % approved"

@@ -41,11 +41,13 @@ class StepNodes:
             message = self._reader.problems.get(name, "there is no such file")
             raise MemoryNodeError(f"{node_id}: {name}: {message}", where=name)
         title = f"{step.tool}: {step.status}"
-        return Node(node_id, "research_cache", title, name, self._past.at, _items(step))
+        return Node(
+            node_id, "research_cache", title=title, provenance=name, at=self._past.at, items=_items(step)
+        )
 
 
 def _items(step: Step) -> tuple[Line, ...]:
     claims: list[tuple[str, float | None]] = [(claim.text, claim.confidence) for claim in step.claims]
-    known = {text for text, _ in claims}
-    lines = [(line, None) for line in step.text.splitlines() if line.strip() and line not in known]
+    claim_texts = {text for text, _ in claims}
+    lines = [(line, None) for line in step.text.splitlines() if line.strip() and line not in claim_texts]
     return tuple(Line(text, "default", sure or 0.0, None) for text, sure in [*claims, *lines])

@@ -61,12 +61,22 @@ _IMAGE_BYTES = 4_194_304
 def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a turn. What a file lacks is None or empty. Raises NotFoundError: there is no such turn."""
     turn = find_shown_turn(shelf, query)
-    user, folder = turn.user, turn.folder
+    user = turn.user
+    folder = turn.folder
     reader = TurnReader(folder)
     metadata = reader.record(Metadata)
     front, sections = reader.context()
-    at = metadata.created_at if metadata else front.created_at if front else None
+    at = None
+    if metadata:
+        at = metadata.created_at
+    elif front:
+        at = front.created_at
     response = reader.text(RESPONSE_MD)
+    question = ""
+    if metadata:
+        question = metadata.query
+    elif 0 in sections:
+        question = sections[0].text
     written = sections[5].text if 5 in sections else ""
     is_refused = metadata is not None and metadata.status == "failed" and bool(written)
     stated, listed = split_answer(written if is_refused else response or written)
@@ -87,7 +97,8 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     statements = _evidence(
         shelf, turn, reader, at=at, statements=part, nodes=nodes, gathered=gathered, issues=issues
     )
-    metrics, retrieval = reader.record(Metrics), reader.record(RetrievalPlan)
+    metrics = reader.record(Metrics)
+    retrieval = reader.record(RetrievalPlan)
     candidates = sorted(
         retrieval.candidates if retrieval else (), key=lambda row: (not row.chosen, -(row.score or 0.0))
     )
@@ -109,7 +120,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         is_unanswered=is_unanswered,
         closest=closest,
         at=at,
-        question=metadata.query if metadata else sections[0].text if 0 in sections else "",
+        question=question,
         answer=_shown_answer(answer, statements, is_refused=is_refused) if answer else None,
         is_refused=is_refused,
         draft=render_markdown(stated, statements) if is_refused else None,
@@ -156,15 +167,15 @@ def _shown_answer(answer: str, statements: Sequence[Statement], *, is_refused: b
     """An answer; one that only tells of a refusal leads to the draft and to what was found in it."""
     if not is_refused:
         return render_markdown(answer, statements)
-    shown = str(render_markdown(answer))
+    html = str(render_markdown(answer))
     for section, place in (("§5", "draft"), ("§6", "validation")):
-        shown = shown.replace(section, f'<a href="#{place}">{section}</a>')
-    return Markup(shown)
+        html = html.replace(section, f'<a href="#{place}">{section}</a>')
+    return Markup(html)
 
 
 def _evidence(
     shelf: Shelf,
-    shown: ShownTurn,
+    shown_turn: ShownTurn,
     reader: TurnReader,
     *,
     at: datetime | None,
@@ -178,14 +189,14 @@ def _evidence(
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
     snapshot = reader.record(Snapshot)
-    bound = shown.bound(Bound(number, moment, snapshot))
-    past = PastReader(shown.store, bound, among=frozenset(among))
+    bound = shown_turn.bound(Bound(number, moment, snapshot))
+    past = PastReader(shown_turn.store, bound, among=frozenset(among))
     return find_evidence(
         statements,
         nodes,
         StepNodes(reader, past).load,
         moment,
-        past=PastNotes(shown.store.knowledge, snapshot, gathered, moment),
+        past=PastNotes(shown_turn.store.knowledge, snapshot, gathered, moment),
         issues=issues,
     )
 
@@ -193,7 +204,8 @@ def _evidence(
 def _executions(store: UserStore, number: int, metadata: Metadata | None) -> TurnExecutions:
     if metadata is None:
         return TurnExecutions()
-    begun, ended = metadata.created_at, metadata.updated_at
+    begun = metadata.created_at
+    ended = metadata.updated_at
     with suppress(Problem):
         return turn_executions(store, number, begun, max(begun, ended))
     return TurnExecutions()
@@ -220,7 +232,8 @@ def _timeline(metrics: Metrics, calls: Sequence[ModelCall]) -> list[tuple[PhaseM
     width, in percent of the turn's time.
     """
     whole = sum(row.seconds or 0.0 for row in metrics.phases) or 1.0
-    bars, start = [], 0.0
+    bars = []
+    start = 0.0
     for row in metrics.phases:
         width = 100 * (row.seconds or 0.0) / whole
         models = dict.fromkeys(call.model for call in calls if call.phase == row.phase and call.model)

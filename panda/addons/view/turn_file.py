@@ -14,8 +14,8 @@ _MOST_BYTES = 1_048_576
 def load_turn_file(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a file, its first megabyte. Raises NotFoundError: the turn has no such file."""
     name = query.parameters["name"]
-    shown = find_shown_turn(shelf, query)
-    folder = shown.folder
+    shown_turn = find_shown_turn(shelf, query)
+    folder = shown_turn.folder
     directory = folder.paths.directory
     parts = unescape_path(name).split("/")
     is_path = "\0" not in unescape_path(name) and not {"", ".", ".."}.intersection(parts)
@@ -25,7 +25,7 @@ def load_turn_file(shelf: Shelf, query: Query) -> SimpleNamespace:
         raise NotFoundError(f"turn {folder.number} has no file {name[:200]}", where=str(directory))
     return SimpleNamespace(
         number=folder.number,
-        turn_page=shown.address(folder.number),
+        turn_page=shown_turn.address(folder.number),
         name=name,
         path=str(directory / name),
         bytes=status.st_size,

@@ -41,11 +41,13 @@ class Filter:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes every turn."""
+        """Return whether it takes every turn."""
         return self == Filter(search=None, session=None, status=None, outcome=None, since=None, until=None)
 
     def takes(self, row: TurnRow) -> bool:
-        """Whether a turn is taken, as far as its metadata.json tells; an unreadable one unless asked."""
+        """
+        Return whether a turn is taken, as far as its metadata.json tells; an unreadable one unless asked.
+        """
         if row.problem is not None:
             return self.is_open
         return (
@@ -60,10 +62,14 @@ class Filter:
 def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters.get("user", shelf.store.user)
-    store, wanted, before = shelf.turns(user), _read_filter(query), query.number("before")
+    store = shelf.turns(user)
+    wanted = _read_filter(query)
+    before = query.number("before")
     numbers = shelf.numbers(user)
     rows: list[TurnRow] = []
-    looked_to, older, is_behind = None, None, False
+    looked_to = None
+    older = None
+    is_behind = False
     if wanted.search:
         hits, is_behind = _search(shelf, user, wanted.search, wanted)
         rows = [row for number in hits if (row := read_row(store, number)) and wanted.takes(row)]
@@ -154,13 +160,13 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
     hits, report = search_index(
         shelf.index(user), user, words, now=shelf.store.clock(), limit=PAGE_ROWS * 4, bounds=bounds
     )
-    shown = set(shelf.numbers(user))
-    found = [hit.ranked.entry.number for hit in hits]
-    return [number for number in found if number is not None and number in shown], bool(report.behind)
+    listed = set(shelf.numbers(user))
+    numbers = [hit.ranked.entry.number for hit in hits]
+    return [number for number in numbers if number is not None and number in listed], bool(report.behind)
 
 
 def _beginning(store: UserStore, number: int) -> str:
-    """How the answer of a turn begins; "" if there is none."""
+    """Return the beginning of a turn's answer; "" if there is none."""
     data = None
     with suppress(Problem):
         directory = store.turn(number).directory

@@ -102,7 +102,9 @@ class TurnReader:
     def files(self) -> Iterator[tuple[str, int]]:
         """Path and size of every file of the turn, in order of their paths; links are not followed."""
         top = self.folder.paths.directory
-        for directory, folders, names in os.walk(top) if may_pass(top) else ():
+        if not may_pass(top):
+            return
+        for directory, folders, names in os.walk(top):
             folders.sort()
             for name in sorted(names):
                 path = Path(directory, name)

@@ -43,7 +43,8 @@ def view(
     """
     from panda.addons.view.shelf import Shelf
 
-    layout, words = invocation.store(), selection or []
+    layout = invocation.store()
+    words = selection or []
     if out is not None:
         return _written(invocation, layout, words, out)
     shelf = Shelf(layout)
@@ -79,7 +80,7 @@ def _served(
 
 
 def _has_browser(environ: Mapping[str, str]) -> bool:
-    """Whether a browser with a window can be opened: one in the terminal would take that over."""
+    """Return whether a browser with a window can be opened: one in the terminal would take that over."""
     named = any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     return named or sys.platform in ("darwin", "win32")
 
@@ -99,7 +100,7 @@ def _written(invocation: Invocation, layout: UserStore, words: Sequence[str], ou
 
 
 def _is_run(layout: Layout, word: str) -> bool:
-    """Whether a word means a run of the store: a name, and no path."""
+    """Return whether a word means a run of the store: a name, and no path."""
     return word == "last" or ("/" not in word and (layout.runs / word / RUN_JSON).is_file())
 
 
@@ -115,10 +116,10 @@ def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> d
     from panda.addons.view.runs import turns_of_run
     from panda.runs.select import TurnFilter, select_turns
 
-    found = defaultdict(set)
+    numbers_by_user = defaultdict(set)
     for run in runs:
         for owner, numbers in turns_of_run(layout, run).items():
-            found[owner].update(numbers)
+            numbers_by_user[owner].update(numbers)
     selection = [word for word in words if not _is_run(layout, word)]
     places = (
         select_turns(selection, TurnFilter(), layout=lambda: layout, user=layout.user) if selection else ()
@@ -127,5 +128,5 @@ def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> d
         if place.layout.root.resolve() != layout.root.resolve():
             fix = "name that store with --root"
             raise UsageError("this turn is in another store", where=str(place.directory), fix=fix)
-        found[place.user].add(place.number)
-    return {name: sorted(numbers) for name, numbers in sorted(found.items())}
+        numbers_by_user[place.user].add(place.number)
+    return {name: sorted(numbers) for name, numbers in sorted(numbers_by_user.items())}
