@@ -32,7 +32,8 @@ class KeptEncoder:
     """
 
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
-        self._encoder, self.store = encoder, store
+        self._encoder = encoder
+        self.store = store
         self._known: dict[bytes, bytes] = {}
         self._words: dict[str, list[tuple[str, Vectors]]] = {}
         self._computed: set[bytes] = set()
@@ -125,10 +126,10 @@ class KeptEncoder:
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """The packed vectors that are known already, by digest."""
-        known = {digest: self._known[digest] for digest in digests if digest in self._known}
-        kept = self.store.load(digest for digest in digests if digest not in known)
-        self._remember(kept)
-        return known | kept
+        remembered = {digest: self._known[digest] for digest in digests if digest in self._known}
+        stored = self.store.load(digest for digest in digests if digest not in remembered)
+        self._remember(stored)
+        return remembered | stored
 
     def _remember(self, vectors: Mapping[bytes, bytes]) -> None:
         if len(self._known) > _MOST_IN_MEMORY:

@@ -105,5 +105,6 @@ def _check_same(models: ModelsFile, text: str) -> None:
         after = None
     before = (models.models, models.layers, models.encoder)
     if after is None or (after.models, after.layers, after.encoder) != before or after.obsolete:
-        message, fix = "it cannot be rewritten line by line", f"take out {', '.join(models.obsolete)} by hand"
+        message = "it cannot be rewritten line by line"
+        fix = f"take out {', '.join(models.obsolete)} by hand"
         raise ModelFileError(message, str(models.path), fix=fix)

@@ -64,7 +64,7 @@ class Value(Record, frozen=True, dict=True):
     def _meaning(self) -> Hashable:
         v = self.v
         if self.type == "list" and isinstance(v, tuple):  # with the kind of each, so that 1 and true differ
-            return tuple((isinstance(one, bool), one) for one in v if _is_plain(one))
+            return tuple((isinstance(element, bool), element) for element in v if _is_plain(element))
         if self.type == "number" and isinstance(v, int | float) and not isinstance(v, bool) and _is_plain(v):
             return v
         if (self.type == "boolean" and isinstance(v, bool)) or (self.type == "null" and v is None):

@@ -114,12 +114,14 @@ def may_pass(path: Path | str) -> bool:
 
 def check_store(root: str, *, named_in: Path, key: str) -> None:
     """Let a store pass that a file names: a watched one, or one that may be reached as if by a link."""
-    at, target = os.path.realpath(named_in), os.path.realpath(root.replace("\0", "/"))
+    at = os.path.realpath(named_in)
+    target = os.path.realpath(root.replace("\0", "/"))
     if target in _stores:
         return
     own = _stores.get(_root_of(at) or "")
     if own is None or not own.allows(named_place(at, target), target):
-        message, fix = f"it names another store, {target}", own.fix if own else TRUST_FIX
+        message = f"it names another store, {target}"
+        fix = own.fix if own else TRUST_FIX
         raise UntrustedError(message, where=Location(named_in, key=key), fix=fix)
     watch_store(Path(target), own.allows, own.fix)
 
@@ -221,7 +223,8 @@ def interrupt_thread(thread: threading.Thread) -> None:
         if thread.ident in _writing:
             _writing[thread.ident].append(KeyboardInterrupt)
         elif thread.ident is not None and thread.is_alive():
-            ident, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt)
+            ident = ctypes.c_ulong(thread.ident)
+            exception = ctypes.py_object(KeyboardInterrupt)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, exception)
 
 
@@ -338,8 +341,8 @@ def held_temporary(path: Path, *, directory: bool = False, at: int | None = None
 def work_directory(name: str) -> Iterator[Path]:
     """A directory for the user alone among the system's temporary files; it goes at the end."""
     place = Path(tempfile.gettempdir()) / f"panda-{name}"
-    with held_temporary(place, directory=True) as made:
-        yield made
+    with held_temporary(place, directory=True) as directory:
+        yield directory
 
 
 def sweep(directory: Path) -> None:
@@ -510,7 +513,8 @@ def held_lock(path: Path, *, holder: str, wait_seconds: float) -> Iterator[None]
 
 
 def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
-    began, told = time.monotonic(), False
+    began = time.monotonic()
+    was_reported = False
     while True:
         with store_errors(path, "lock"), suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -521,9 +525,9 @@ def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
             message = f"the lock is held by {name}; waited {wait_seconds:g} s"
             fix = "wait until it is done, or give a longer --wait"
             raise LockHeldError(message, where=str(path), fix=fix)
-        if waited >= _TOLD_SECONDS and not told:
+        if waited >= _TOLD_SECONDS and not was_reported:
             _log.info("waiting for %s", name)
-            told = True
+            was_reported = True
         time.sleep(_POLL_SECONDS)
 
 

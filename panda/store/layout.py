@@ -137,7 +137,8 @@ class _Below:
     """A path below a directory that a layout names."""
 
     def __init__(self, directory: str, *names: str) -> None:
-        self._directory, self._names = directory, names
+        self._directory = directory
+        self._names = names
 
     def __get__(self, layout: "Layout", owner: type) -> Path:
         top: Path = getattr(layout, self._directory)
@@ -269,7 +270,8 @@ class UserStore(Layout):
 
     def name_of(self, path: Path) -> str:
         """The path of a file relative to the user's directory."""
-        for number, directory in self.apart.turns.items() if self.apart else ():
+        turns = self.apart.turns if self.apart else {}
+        for number, directory in turns.items():
             if path.is_relative_to(directory):
                 return f"turns/{turn_name(number)}/{path.relative_to(directory).as_posix()}"
         return path.relative_to(self.home).as_posix()
@@ -395,5 +397,6 @@ def asset(name: AssetName) -> Path:
 
 def search_path(name: Literal["recipes", "prompts"], *, project_dir: Path) -> tuple[Path, ...]:
     """Where recipes or prompts are looked for: the project's own, if it has some, then the packaged ones."""
-    packaged, own = asset(name), project_dir / name
+    packaged = asset(name)
+    own = project_dir / name
     return (own, packaged) if own.is_dir() and not own.samefile(packaged) else (packaged,)

@@ -12,7 +12,8 @@ from panda.store.lines import Line, LineTail
 from panda.store.records import Execution
 
 AWAY = "away"  # outcome of an execution for which no model server answered
-COMPRESSED, OVERFLOW = "compressed", "overflow"
+COMPRESSED = "compressed"
+OVERFLOW = "overflow"
 """Member `event` of lines that are no execution: a document was brought to size; it could not be."""
 
 

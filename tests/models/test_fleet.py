@@ -35,7 +35,8 @@ BUSY: Answer = lambda _: (503, b'{"error": {"message": "loading"}}')  # noqa: E7
 @pytest.fixture
 def servers() -> Iterator[tuple[Server, Server]]:
     """Two servers, in the order in which this process takes them."""
-    first, second = Server(), Server()
+    first = Server()
+    second = Server()
     yield (first, second) if os.getpid() % 2 == 0 else (second, first)
     first.close()
     second.close()
@@ -55,7 +56,8 @@ def fleet(servers: tuple[Server, Server], **keys: Any) -> OpenAiModel:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets seconds pass."""
-    passed, now = [0.0], time.monotonic
+    passed = [0.0]
+    now = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: now() + sum(passed))
     return passed.append
 
@@ -342,11 +344,11 @@ def test_a_request_for_more_room_goes_elsewhere_alone(servers: tuple[Server, Ser
 
 def test_the_order_of_the_list_is_no_other_model(servers: tuple[Server, Server]) -> None:
     """The digest is that of the servers in any order; that of a single text is what it always was."""
-    one, two = servers
-    both = one.model(further_servers=(two.url,)).info.digest
-    assert both == two.model(further_servers=(one.url + "/",)).info.digest
-    assert both not in (one.model().info.digest, two.model().info.digest)
-    assert one.model(location="http://127.0.0.1:8080/v1").info.digest.startswith("7773510d7ec67aa97f0a")
+    first, second = servers
+    both = first.model(further_servers=(second.url,)).info.digest
+    assert both == second.model(further_servers=(first.url + "/",)).info.digest
+    assert both not in (first.model().info.digest, second.model().info.digest)
+    assert first.model(location="http://127.0.0.1:8080/v1").info.digest.startswith("7773510d7ec67aa97f0a")
 
 
 def is_of(body: dict[str, Any], dialect: str) -> bool:

@@ -117,8 +117,8 @@ def test_notes_behind_links(linked: Linked) -> None:
     link(linked.home / "knowledge" / "circle.md", Path("circle.md"))
     link(linked.home / "knowledge" / "own" / "again", Path(".."))
     assert linked.found() == []
-    told = linked.panda("index", "search", SECRET).err
-    assert [f"knowledge/{name}: {REFUSED}" in told for name in ("a", "b")] == [True, True]
+    errors = linked.panda("index", "search", SECRET).err
+    assert [f"knowledge/{name}: {REFUSED}" in errors for name in ("a", "b")] == [True, True]
     linked.trust()
     assert linked.found() == ["a/sub/note.md"]
 

@@ -35,7 +35,8 @@ def temporaries(directory: Path) -> list[str]:
 @contextmanager
 def running_turn(ann: ScriptedPanda) -> Iterator[None]:
     """Run a turn in a process of its own that waits for its model, kill it at the end."""
-    is_asked, may_end = threading.Event(), threading.Event()
+    is_asked = threading.Event()
+    may_end = threading.Event()
     script = Script()
 
     def reply(asked: Asked) -> str | Exception:
