@@ -123,9 +123,11 @@ def check_each(
         unsupported = _unheld(text, held)
         if unsupported and titles:
             asked = [_read(title) for title in titles]
-            unsupported = [found for found in unsupported if not _is_repeated(found, text, asked, held)]
+            unsupported = [
+                claim_text for claim_text in unsupported if not _is_repeated(claim_text, text, asked, held)
+            ]
         unsupported = _not_derived(text, unsupported, cited, titles)
-        missing = [(found.start, found.claim) for found in unsupported]
+        missing = [(claim_text.start, claim_text.claim) for claim_text in unsupported]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         reported = {claim.text for _, claim in missing}
@@ -391,7 +393,8 @@ def _expression(unsupported: Found, text: str, operands: Sequence[Found]) -> str
     if len(alike) > _MOST_OPERANDS:  # more give too many sums that are right by chance
         return ""
     for first, second in combinations(sorted(alike, reverse=True), 2):
-        larger, smaller = alike[first], alike[second]
+        larger = alike[first]
+        smaller = alike[second]
         falls = larger.start < unsupported.start < smaller.start
         rises = smaller.start < unsupported.start < larger.start
         if first + second == value:
@@ -467,8 +470,8 @@ def _unheld(text: str, held: Sequence["_Held"]) -> list[Found]:
     marks = [mark for mark in _LIST_MARK.finditer(text) if not begins_with_month(text[mark.end() :])]
     is_list = len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]
     places = {mark.start(1) for mark in marks} if is_list else set()
-    claims = [found for found in scan(text) if found.claims and found.start not in places]
-    return [found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held))]
+    claims = [mention for mention in scan(text) if mention.claims and mention.start not in places]
+    return [mention for mention in claims if not (_is_held(mention, held) or _is_pronoun(mention, held))]
 
 
 @dataclass
@@ -487,9 +490,9 @@ class _Held:
 @lru_cache(maxsize=256)
 def _read(source: str) -> _Held:
     held = _Held()
-    for found in scan(source):
-        held.keys |= found.gives
-        if (amount := found.amount) is None:
+    for mention in scan(source):
+        held.keys |= mention.gives
+        if (amount := mention.amount) is None:
             continue
         held.amounts[amount.written][amount] = None
         held.rates |= amount.rates
@@ -511,24 +514,24 @@ def _size(amount: Amount) -> tuple[Fraction, str, str] | None:
     return amount.value * size, unit, amount.rate
 
 
-def _is_pronoun(found: Found, held: Sequence[_Held]) -> bool:
+def _is_pronoun(mention: Found, held: Sequence[_Held]) -> bool:
     """Whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is."""
-    amount = found.amount
-    if amount is None or found.claim.text.lower() not in ("one", "one day") or amount.currency:
+    amount = mention.amount
+    if amount is None or mention.claim.text.lower() not in ("one", "one day") or amount.currency:
         return False
     return not any(amount.head in source.heads for source in held)
 
 
-def _is_held(found: Found, sources: Sequence[_Held]) -> bool:
-    if found.apart and all(any(key in source.keys for source in sources) for key in found.apart):
+def _is_held(mention: Found, sources: Sequence[_Held]) -> bool:
+    if mention.apart and all(any(key in source.keys for source in sources) for key in mention.apart):
         return True
-    return any(_holds(source, found) for source in sources)
+    return any(_holds(source, mention) for source in sources)
 
 
-def _holds(source: _Held, found: Found) -> bool:
-    if found.needs & source.keys or (found.together and found.together <= source.keys):
+def _holds(source: _Held, mention: Found) -> bool:
+    if mention.needs & source.keys or (mention.together and mention.together <= source.keys):
         return True
-    claimed = found.amount
+    claimed = mention.amount
     if claimed is None:
         return False
     if any(_is_same(claimed, held, source) for held in _candidates(claimed, source)):

@@ -30,9 +30,9 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, list):
-        return [whole_characters(one) for one in value]
+        return [whole_characters(element) for element in value]
     if isinstance(value, dict):
-        return {whole_characters(key): whole_characters(one) for key, one in value.items()}
+        return {whole_characters(key): whole_characters(member) for key, member in value.items()}
     return value
 
 

@@ -22,7 +22,8 @@ from panda.store.layout import Layout
 
 _VERSION = 2
 _CHECK_BYTES = 4
-_READ_SECONDS, _WRITE_SECONDS = 0.5, 2.0
+_READ_SECONDS = 0.5
+_WRITE_SECONDS = 2.0
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError)  # a damaged page says anything
 _SCHEMA = f"""
@@ -84,7 +85,7 @@ class VectorStore:
         """The vectors that are there, by digest."""
         vectors: dict[bytes, bytes] = {}
         with suppress(*_UNREADABLE), self._reading() as connection:
-            for digest in digests if connection else ():
+            for digest in digests:
                 query = "SELECT vector FROM vectors WHERE digest = ?"
                 for (data,) in connection.execute(query, (digest,)):
                     if (vector := _checked(digest, data)) is not None:
@@ -95,7 +96,8 @@ class VectorStore:
         self, user: str, model: str, numbers: Collection[int] | None = None
     ) -> Iterator[tuple[int, memoryview]]:
         """What is known of the texts of a user's rows, all blocks or some; one at a time is in memory."""
-        query, key = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?", (user, model)
+        query = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?"
+        key = (user, model)
         with suppress(*_UNREADABLE), self._reading() as connection:
             rows: Iterable[tuple[int, bytes]] = connection.execute(f"{query} ORDER BY block", key)
             if numbers is not None:
@@ -186,5 +188,5 @@ def _check(key: bytes, data: bytes | memoryview) -> bytes:
 
 
 def _checked(key: bytes, data: _Data) -> _Data | None:
-    kept = data[:-_CHECK_BYTES]
-    return kept if _check(key, kept) == data[-_CHECK_BYTES:] else None
+    vector_data = data[:-_CHECK_BYTES]
+    return vector_data if _check(key, vector_data) == data[-_CHECK_BYTES:] else None

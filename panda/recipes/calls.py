@@ -99,7 +99,8 @@ class Recordings:
     def _take(self, call: ModelCall) -> None:
         if isinstance(call, OfflineCall):
             return
-        for part in [call.prefix] if isinstance(call, ChoiceCall) else call.messages:
+        parts = [call.prefix] if isinstance(call, ChoiceCall) else call.messages
+        for part in parts:
             if part.sha256 and part.content:
                 self._prefixes[part.sha256] = part.content
         digest = str(call.hashes["model"])
@@ -152,18 +153,18 @@ class LiveOnMiss(Recordings):
         before = recorded.pop(0)
         if before.reply != call.reply:
             texts = [render_json(reply).splitlines() for reply in (before.reply, call.reply)]
-            shown = difflib.unified_diff(texts[0], texts[1], "recorded", "now", lineterm="", n=1)
+            difference = difflib.unified_diff(texts[0], texts[1], "recorded", "now", lineterm="", n=1)
             is_asked_alike = before.hashes.get("inputs") == call.hashes.get("inputs")
             behaves_alike = before.behaviour == call.behaviour
             cause: Cause = "behaves otherwise since"
             if behaves_alike and not is_asked_alike:
                 cause = "asked otherwise"
-            self.misses.append(Miss(asker.recipe, "offline", "\n".join(shown), cause))
+            self.misses.append(Miss(asker.recipe, "offline", "\n".join(difference), cause))
 
     def score(self, asker: Asker, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
-        found = super().score(asker, digest, prefix, case)
-        if found is not None:
-            return found
+        recorded_score = super().score(asker, digest, prefix, case)
+        if recorded_score is not None:
+            return recorded_score
         choices = (call for call in self._calls if isinstance(call, ChoiceCall))
         candidates = (
             (
@@ -179,9 +180,9 @@ class LiveOnMiss(Recordings):
     def completion(
         self, asker: Asker, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
-        found = super().completion(asker, digest, messages, params)
-        if found is not None:
-            return found
+        recorded_completion = super().completion(asker, digest, messages, params)
+        if recorded_completion is not None:
+            return recorded_completion
         texts = (call for call in self._calls if isinstance(call, GeneratedCall))
         candidates = (
             ("\n".join(self._text(part) for part in call.messages), replace(_completion(call), reasoning=""))
@@ -203,11 +204,11 @@ class LiveOnMiss(Recordings):
             cause = "recipe changed"
         best = max(candidates, key=likeness, default=None) if self.answers_all else None
         sides = (best[0] if best else "").splitlines(), asked.splitlines()
-        shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
-        more = (
-            [f"[…] {count_noun(len(shown) - _SHOWN_LINES, 'more line')}"] if len(shown) > _SHOWN_LINES else []
-        )
-        difference = "\n".join(shown[:_SHOWN_LINES] + more) if self.answers_all else f"+{asked[-_TAIL:]}"
+        diff_lines = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
+        shown_lines = diff_lines[:_SHOWN_LINES]
+        if len(diff_lines) > _SHOWN_LINES:
+            shown_lines.append(f"[…] {count_noun(len(diff_lines) - _SHOWN_LINES, 'more line')}")
+        difference = "\n".join(shown_lines) if self.answers_all else f"+{asked[-_TAIL:]}"
         self.misses.append(Miss(asker.recipe, kind, difference, cause))
         if best is None and self.answers_all:
             raise HaltError(
@@ -243,8 +244,8 @@ class Replay(LiveOnMiss):
 
 
 def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in params.items() if name != "timeout_seconds"}
-    return json.dumps([digest, list(messages), kept], sort_keys=True, ensure_ascii=False)
+    relevant_params = {name: value for name, value in params.items() if name != "timeout_seconds"}
+    return json.dumps([digest, list(messages), relevant_params], sort_keys=True, ensure_ascii=False)
 
 
 def _completion(call: GeneratedCall) -> Completion:
@@ -437,13 +438,15 @@ class CallWriter:
 
     def _prefix(self, text: str) -> dict[str, str]:
         digest = text_digest(text)
-        known = self._journal.knows_prefix(digest)
-        return {"sha256": digest} if known else {"sha256": digest, "content": text}
+        is_known = self._journal.knows_prefix(digest)
+        return {"sha256": digest} if is_known else {"sha256": digest, "content": text}
 
 
 def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
     """What was read and written; of messages as prompt and input, by their budget tokens, else as input."""
-    read, output, fixed = usage.prompt, usage.output, 0
+    read = usage.prompt
+    output = usage.output
+    fixed = 0
     if read and sent:
         system, *others = [count_tokens(message.content) for message in sent]
         fixed = round(read * system / (system + sum(others)))

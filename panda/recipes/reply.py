@@ -77,10 +77,10 @@ def value_span(text: str, name: str, value: object) -> tuple[int, int] | None:
     >>> said[slice(*value_span(said, "verdict", "FAIL"))], value_span(said, "reason", "FAIL")
     ('FAIL', None)
     """
-    said = value if isinstance(value, str) else json.dumps(value)
+    value_text = value if isinstance(value, str) else json.dumps(value)
     at = text.rfind(f'"{name}"')
-    start = text.find(said, at + len(name) + 2)
-    return None if at < 0 or start < 0 else (start, start + len(said))
+    start = text.find(value_text, at + len(name) + 2)
+    return None if at < 0 or start < 0 else (start, start + len(value_text))
 
 
 def find_fault(
@@ -119,9 +119,12 @@ def find_unlinked(
         return None
     if not recipe.is_object:
         offered = [option for options in request.shown_options.values() for option in options]
-        texts = [*(one.text for one in request.shown_documents), *(option.text for option in offered)]
-        given = [request.query, *texts]
-        wrong = check_evidence(str(values.get("text", "")), given)
+        texts = [
+            *(document.text for document in request.shown_documents),
+            *(option.text for option in offered),
+        ]
+        sources = [request.query, *texts]
+        wrong = check_evidence(str(values.get("text", "")), sources)
         return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None
     ids = {id_ for ids_ in request.option_ids(contract).values() for id_ in ids_}
     for text, cited in _items(values):

@@ -266,14 +266,16 @@ def _describe_kind(kind: str, schema: Mapping[str, Any]) -> str | None:
         case "string":
             return f"text{_describe_range(schema, 'Length')}"
         case "integer" | "number":
-            least, most = schema.get("minimum"), schema.get("maximum")
+            least = schema.get("minimum")
+            most = schema.get("maximum")
             limits = f" ≥{least}" if least is not None else ""
             return f"{kind}{limits}" + (f" ≤{most}" if most is not None else "")
     return _KIND_WORDS.get(kind)
 
 
 def _describe_range(schema: Mapping[str, Any], of: str) -> str:
-    least, most = schema.get(f"min{of}"), schema.get(f"max{of}")
+    least = schema.get(f"min{of}")
+    most = schema.get(f"max{of}")
     limits = f" ≥{least}" if least else ""
     return limits if most is None else f"{limits} ≤{most}"
 

@@ -16,8 +16,8 @@ from panda.errors import DocumentError
 from tests.documents.test_context import jsonlike, wild
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, one in zip("abcdefghi", "bcdefghij", strict=True)
+    f"{anchor}: &{anchor} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, anchor in zip("abcdefghi", "bcdefghij", strict=True)
 )
 
 

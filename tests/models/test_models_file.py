@@ -208,19 +208,21 @@ def _like_ollama(body: dict[str, Any]) -> tuple[int, bytes]:
     if body["model"] != "qwen3:8b":
         words = {"message": f"model '{body['model']}' not found", "type": "not_found_error"}
         return 404, json.dumps({"error": words}).encode()
-    return reply(_said(body), reasoning="The sky.", usage={"prompt_tokens": 9, "completion_tokens": 50})
+    return reply(
+        _answer_text(body), reasoning="The sky.", usage={"prompt_tokens": 9, "completion_tokens": 50}
+    )
 
 
 def _like_llama_server(body: dict[str, Any]) -> tuple[int, bytes]:
     """Takes any name of its model, thinks in `reasoning_content`, follows a schema, tells probabilities."""
-    status, data = reply(_said(body), reasoning_content="The sky.", usage={"completion_tokens": 50})
+    status, data = reply(_answer_text(body), reasoning_content="The sky.", usage={"completion_tokens": 50})
     value = json.loads(data)
     if body.get("logprobs"):
         value["choices"][0]["logprobs"] = {"content": [{"token": "{", "logprob": -0.1, "top_logprobs": []}]}
     return status, json.dumps(value | {"timings": {"prompt_n": 9}}).encode()
 
 
-def _said(body: dict[str, Any]) -> str:
+def _answer_text(body: dict[str, Any]) -> str:
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
     return '{"colour": "blue"}' if schema and "colour" in schema["properties"] else "Blue."
 

@@ -57,8 +57,8 @@ def test_a_call_is_asked_for_and_written_down(ann: ScriptedPanda) -> None:
     schema = request.body["response_format"]["json_schema"]["schema"]
     assert schema["required"] == ["decision", "question"]
     assert (request.body["temperature"], request.body["max_tokens"]) == (0.25, 400)
-    shown = request.messages[0].content
-    assert 0 < shown.index('"question": text') < shown.index('"decision": "PROCEED"|"CLARIFY"')
+    prompt = request.messages[0].content
+    assert 0 < prompt.index('"question": text') < prompt.index('"decision": "PROCEED"|"CLARIFY"')
     (call,) = of_recipe(turn, REFLECTION)
     assert (call["phase"], call["kind"], call["attempt"], call["finish_reason"]) == (1, "generate", 1, "stop")
     assert set(call["hashes"]) == {"recipe", "prompts", "schema", "model", "version"}

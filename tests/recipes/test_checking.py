@@ -210,11 +210,15 @@ def test_a_file_that_is_no_recipe_is_named(wrong_faults: dict[str, Faults]) -> N
 def test_a_recipe_may_leave_out_what_has_a_default(project: Project) -> None:
     """What a recipe leaves out has the documented defaults; the temperature is the layer's."""
     project.write_recipe("tests/judge")
-    shown = project.json("recipe", "show", "tests/judge")
-    assert (shown["temperature"], shown["mode"], shown["token_budget"]["response_reserve"]) == (0.5, None, 0)
-    gates = shown["quality_gates"]
+    recipe = project.json("recipe", "show", "tests/judge")
+    assert (recipe["temperature"], recipe["mode"], recipe["token_budget"]["response_reserve"]) == (
+        0.5,
+        None,
+        0,
+    )
+    gates = recipe["quality_gates"]
     assert (gates["max_retries"], gates["timeout_ms"], gates["below_threshold"]) == (2, 300_000, "proceed")
-    assert shown["compression"]["model_layer"] == "NERVES"
+    assert recipe["compression"]["model_layer"] == "NERVES"
 
 
 def test_every_key_of_a_recipe_is_read(project: Project) -> None:
@@ -231,13 +235,13 @@ def test_every_key_of_a_recipe_is_read(project: Project) -> None:
         "examples": ["{}"],
     }
     project.write_recipe("tests/judge", **values)
-    shown = project.json("recipe", "show", "tests/judge")
+    recipe = project.json("recipe", "show", "tests/judge")
     for name, value in values.items():
         if isinstance(value, dict):
-            assert {key: shown[name][key] for key in value} == value
+            assert {key: recipe[name][key] for key in value} == value
         elif name != "input_sections":
-            assert shown[name] == value
-    assert [str(section).strip("§") for section in shown["input_sections"]] == ["0", "2"]
+            assert recipe[name] == value
+    assert [str(section).strip("§") for section in recipe["input_sections"]] == ["0", "2"]
 
 
 def test_parts_over_the_total_are_named_with_their_line(project: Project) -> None:

@@ -13,9 +13,9 @@ from tests.script import PRICE_NODE, Script
 def panda(tmp_path: Path) -> Iterator[Panda]:
     """The store with ann's laptops, and a model on loopback that says what an approved turn takes."""
     server = ModelServer()
-    found = Panda(tmp_path / "project", LAPTOPS, user="ann")
-    found.write("models.yaml", server.models())
-    yield found
+    project = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    project.write("models.yaml", server.models())
+    yield project
     server.close()
 
 
@@ -24,7 +24,7 @@ def test_a_whole_turn(panda: Panda) -> None:
     ended = panda.turn("How much is the Lenovo LOQ 15?", "--session", "talk")
     assert (ended.code, ended.data["status"]) == (0, "approved")
     assert "$697" in ended.data["response"]
-    assert [one["node_id"] for one in ended.data["sources"]] == [PRICE_NODE]
+    assert [source["node_id"] for source in ended.data["sources"]] == [PRICE_NODE]
     assert panda.turn_file(ended.data["turn"], "response.md").is_file()
     assert (panda.problems(), panda.sessions_differ("talk")) == ([], [])
 
@@ -43,6 +43,6 @@ def test_a_script_that_halts(panda: Panda) -> None:
     server.close()
     assert (ended.code, ended.data["status"]) == (20, "halted")
     assert panda.problems() == []
-    assert [one["turn"] for one in panda.json("intervention", "list")["interventions"]] == [
+    assert [intervention["turn"] for intervention in panda.json("intervention", "list")["interventions"]] == [
         ended.data["turn"]
     ]

@@ -137,7 +137,7 @@ class LlamaContext:
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
         params.pooling_type = lib.LLAMA_POOLING_TYPE_NONE
         self._params = params
-        self._kept = kept_prefixes
+        self._kept_prefixes = kept_prefixes
         self._ctx: Any = None
         self.weights = weights
         self.n_ctx = n_ctx
@@ -188,7 +188,7 @@ class LlamaContext:
         if not wanted:
             return 0
         key = hashlib.sha256(f"{self._identity} {wanted}".encode()).hexdigest()
-        state = self._kept.find(key)
+        state = self._kept_prefixes.find(key)
         if state is not None and self._restore(state):
             self._position = len(wanted)
             self._prefix = wanted
@@ -196,7 +196,7 @@ class LlamaContext:
         self._clear()
         self.compute(wanted, deadline, logits=False)
         self._prefix = wanted
-        self._kept.keep(key, self._save(), tokens=len(wanted))
+        self._kept_prefixes.keep(key, self._save(), tokens=len(wanted))
         return 0
 
     def compute(

@@ -27,7 +27,7 @@ class LoadedGgufs:
     def __init__(self, cache_dir: Path, *, prefill_threads: int | None = None) -> None:
         self._cache_dir = cache_dir
         self._prefill_threads = prefill_threads
-        self._kept = KeptPrefixes(cache_dir / "prefixes")
+        self._kept_prefixes = KeptPrefixes(cache_dir / "prefixes")
         self._parts: dict[tuple[str, str, int], Any] = {}  # what is loaded, by kind, digest and window
 
     def model(self, spec: ModelSpec, *, relative_to: Path) -> LlamaCppModel:
@@ -99,7 +99,11 @@ class LoadedGgufs:
         context = self._load(
             ("context", file.sha256, n_ctx),
             lambda: LlamaContext(
-                weights, n_ctx=n_ctx, kept_prefixes=self._kept, identity=file.sha256, prefill_threads=threads
+                weights,
+                n_ctx=n_ctx,
+                kept_prefixes=self._kept_prefixes,
+                identity=file.sha256,
+                prefill_threads=threads,
             ),
         )
         context.reserve(tokens)
