@@ -282,7 +282,9 @@ class ContextScan:
 
 
 def _closes(opener: str, line: str) -> bool:
-    """Whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else."""
+    """
+    Return whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else.
+    """
     marks = line.rstrip()
     return len(marks) >= len(opener) - len(opener.lstrip(opener[0])) and not marks.strip(opener[0])
 

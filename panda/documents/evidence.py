@@ -515,7 +515,9 @@ def _size(amount: Amount) -> tuple[Fraction, str, str] | None:
 
 
 def _is_pronoun(mention: Found, held: Sequence[_Held]) -> bool:
-    """Whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is."""
+    """
+    Return whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is.
+    """
     amount = mention.amount
     if amount is None or mention.claim.text.lower() not in ("one", "one day") or amount.currency:
         return False
@@ -551,7 +553,7 @@ def _holds(source: _Held, mention: Found) -> bool:
 
 
 def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
-    """What has the same value, or the same writing where that can be read in two ways."""
+    """Return the amounts of the same value, or of the same writing where that can be read in two ways."""
     written = source.amounts.get(claimed.written, ())
     if claimed.value is None or claimed.version:
         return written
@@ -564,7 +566,7 @@ def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
 
 
 def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
-    """Whether a held number of the same value measures or counts what is claimed."""
+    """Return whether a held number of the same value measures or counts what is claimed."""
     measures = bool(held.currency or held.unit)
     if claimed.currency or claimed.unit:
         same_rate = not claimed.rate or claimed.rate == held.rate
@@ -599,7 +601,9 @@ def _same_measure(claimed: Amount, held: Amount) -> bool:
 
 
 def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
-    """Whether "12 laptops" is held: as such, as "Laptops: 12", or in a twelve that counts nothing else."""
+    """
+    Return whether "12 laptops" is held: as such, as "Laptops: 12", or in a twelve that counts nothing else.
+    """
     if held.currency or held.unit or held.ordinal:
         return False
     if held.head:
@@ -617,14 +621,16 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
 
 
 def _abbreviates(short: str, long: str) -> bool:
-    """Whether a word is another one without vowels, as "sts" of "stitches" and "pcs" of "pieces"."""
+    """Return whether a word is another one without vowels, as "sts" of "stitches" and "pcs" of "pieces"."""
     left = iter(long)
     has_form = short[:1] == long[:1] and set(short).isdisjoint("aeiou") and 1 < len(short) < 5
     return has_form and all(char in left for char in short)
 
 
 def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
-    """Whether a number that says of itself to be rounded is a held one, to the digits that it shows."""
+    """
+    Return whether a number that says of itself to be rounded is a held one, to the digits that it shows.
+    """
     if claimed.value is None or held.value is None or not claimed.value or held.value * claimed.value <= 0:
         return False
     off = claimed.value - held.value

@@ -21,7 +21,7 @@ def load_json(text: str | bytes, **options: Any) -> Any:
 
 
 def may_hold_halves(source: str) -> bool:
-    """Whether a JSON or YAML text may write half of a surrogate pair, or holds one."""
+    """Return whether a JSON or YAML text may write half of a surrogate pair, or holds one."""
     return ("\\" in source and _HALF_ESCAPES.search(source) is not None) or _HALVES.search(source) is not None
 
 

@@ -176,7 +176,7 @@ def _is_row(line: str) -> bool:
 
 
 def _heads_table(state: "StateBlock", at: int) -> bool:
-    """Whether a table's rule with as many cells stands below a line."""
+    """Return whether a table's rule with as many cells stands below a line."""
     line = _line(state, at)
     below = _line(state, at + 1)
     if "|" not in line or not below.startswith(("|", "-", ":")) or not _TABLE_RULE.match(below):
@@ -448,6 +448,6 @@ def _link_text(link: re.Match[str]) -> str:
 
 
 def is_only_wikilinks(text: str) -> bool:
-    """Whether a text says nothing beside its links."""
+    """Return whether a text says nothing beside its links."""
     rest, links = _LINK.subn("", text)
     return links > 0 and not any(char.isalnum() for char in rest)

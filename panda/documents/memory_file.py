@@ -54,7 +54,7 @@ def statement_key(turn: int, n: int) -> str:
 
 
 def is_statement(relation: str) -> bool:
-    """Whether a key is one of statement_key."""
+    """Return whether a key is one of statement_key."""
     return _STATEMENT.fullmatch(relation) is not None
 
 
@@ -138,7 +138,7 @@ def suggest_field(value: object) -> str | None:
 
 
 def written_below(text: str, *, where: str) -> str:
-    """What a memory file says besides its front matter and its list, as its owner wrote it."""
+    """Return what a memory file says besides its front matter and its list, as its owner wrote it."""
     parts = _MARKER.split(split_front_matter(text, where=where).body, maxsplit=2)
     return "\n".join([parts[0], *parts[2:]])
 
@@ -199,7 +199,7 @@ class MemoryText:
             self._show(key, value, source_turn)
 
     def lists_otherwise(self, key: str, value: object) -> bool:
-        """Whether the list has a line of a key, and it shows another value."""
+        """Return whether the list has a line of a key, and it shows another value."""
         place = self._place(key)
         match = None if place is None else _LISTED.match(self._list[place])
         return match is not None and _list_text(value) not in (
@@ -281,7 +281,7 @@ def _list_text(value: object) -> str:
 def _edits(
     source: str, name: YamlNode, node: YamlNode, fields: Mapping[str, object], newline: str
 ) -> Iterator[tuple[int, int, str]]:
-    """What is cut out of a source, from where to where, for what, to give an entry other values."""
+    """Yield the edits that give an entry other values: start and end in the source, and the new text."""
     inner = {field.value: (field, item) for field, item in node.pairs}
     if not ("value" in inner and set(inner) <= set(_FIELDS) and len(inner) == len(node.pairs)):
         yield node.start, node.end, _behind(name, node, _render_fields(fields))

@@ -39,7 +39,7 @@ class Picture:
 
     @property
     def file_name(self) -> str:
-        """What a copy of it is called: by its content."""
+        """Return the name of a copy, made of its content."""
         return f"{self.sha256[:16]}.{'png' if self.media_type == 'image/png' else 'jpg'}"
 
 
@@ -108,7 +108,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _unpacked_bytes(parts: Iterable[bytes], most: int) -> int:
-    """How many bytes zlib data unpacks to, none of them kept; it stops soon after *most*."""
+    """Return how many bytes zlib data unpacks to, keeping none of them; it stops soon after *most*."""
     unpacker = zlib.decompressobj()
     count = 0
     try:

@@ -218,7 +218,7 @@ def _describe_type_fault(kind: Any, value: object, key: str, otherwise: str) -> 
 
 
 def _is_form(kind: Any, value: object) -> bool:
-    """Whether a text lacks a form that there are no words for."""
+    """Return whether a text lacks a form that there are no words for."""
     meta = get_args(kind)[1] if get_origin(kind) is Annotated else None
     return meta is not None and isinstance(value, str) and bool(meta.pattern) and not meta.description
 
@@ -231,7 +231,7 @@ _PLAIN: Mapping[Any, str] = {
 
 
 def _wanted(kind: Any) -> str | None:
-    """What a type wants, in words; None if there are none for it."""
+    """Return what a type wants, in words; None if there are none for it."""
     if get_origin(kind) is Annotated:
         inner, meta = get_args(kind)[:2]
         least = meta.ge if meta.ge is not None else meta.gt

@@ -46,7 +46,7 @@ def shorten(text: str, most_chars: int, mark: str = "…") -> str:
 
 
 def nearest(name: str, choices: Collection[str], otherwise: str = "") -> str:
-    """What is to be done about a name that is none of those known: the nearest of them, or all."""
+    """Return a hint for a name that is none of the *choices*: the nearest of them, or all."""
     folded = {option.casefold(): option for option in choices}
     near = get_close_matches(name[:60].casefold(), folded, n=1, cutoff=0.5)
     listed = otherwise or f"use one of {', '.join(folded.values()) or '(none)'}"

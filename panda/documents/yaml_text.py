@@ -158,7 +158,10 @@ def _plain_value(source: str, line: int) -> Any:
 
 
 def read_typed(source: str) -> Any:
-    """What a plain word says that somebody typed: null, true, false, a number that prints as typed, text."""
+    """
+    Return the value of a plain word that somebody typed: null, true, false, a number that prints as typed,
+    text.
+    """
     if source in _WORDS:
         return _WORDS[source]
     if _TYPED_INT.fullmatch(source):

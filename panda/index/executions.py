@@ -191,7 +191,7 @@ class Executions:
         return self._connection.execute(text, values * query.count("{where}")).fetchall()
 
     def contexts(self, user: str, where: Where) -> ContextStats:
-        """What phase 2 measured in the turns of a user, the newest of which are read."""
+        """Return what phase 2 measured in the turns of a user, the newest of which are read."""
         rows = self.select("DISTINCT turn_id", {**where, "user_id = ?": user, "turn_id > ?": ""})
         contexts: list[ContextMetrics] = []
         for number in sorted((turn_number(turn) or 0 for (turn,) in rows), reverse=True)[:MOST_TURNS]:
@@ -218,7 +218,9 @@ class Executions:
         return self._rows(_BINS, where)
 
     def sums(self, where: Where, by: str | None = None) -> dict[str, ExecutionStats]:
-        """What each group adds up to, sorted by its name; under "" all together if they are not grouped."""
+        """
+        Return the sums of each group, sorted by its name; under "" all together if they are not grouped.
+        """
         if (key := (by, *where.items())) not in self._sums:
             sums = self._sums[key] = {}
             for row in self._rows(_SUMS, where, BY[by] if by else "''"):
@@ -232,14 +234,14 @@ class Executions:
         return self._sums[key]
 
     def compressions(self, where: Where) -> dict[str, dict[str, Any]]:
-        """What the compressions add up to by type of content, sorted, and under "" all of them."""
+        """Return the sums of the compressions by type of content, sorted, and under "" all of them."""
         rows = self._rows(_CUTS, where)
         rows += self._rows(f"{_CUTS} AND content_type <> '' GROUP BY 1 ORDER BY 1", where, "content_type")
         return {row.pop("grouped"): row for row in map(dict, rows)}
 
 
 def _row(line: Execution) -> list[object]:
-    """What a line says, in the order of _COLUMNS."""
+    """Return the values of a line, in the order of _COLUMNS."""
     values = [value[:_TEXT_CHARS] if isinstance(value, str) else value for value in _VALUES(line)]
     return [None if value is UNSET else value for value in values]
 

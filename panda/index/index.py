@@ -133,7 +133,7 @@ class Index:
         return self._again(act, for_reading=False)
 
     def behind(self, user: str) -> Difference:
-        """What rebuild would take in, by a look at every file; makes no file that is gone."""
+        """Return what rebuild would take in, by a look at every file; makes no file that is gone."""
         with self._guard:
             if self._uses == "file" and not self._path.exists():
                 self._leave_the_file()
@@ -141,8 +141,8 @@ class Index:
 
     def read(self, user: str, act: Callable[[IndexView], _T], *, as_of: AsOf | None = None) -> _T:
         """
-        What something makes of the user's entries, all or as of one moment. It gets the entries, asks nothing
-        else of this index, and is called again if the files vanish.
+        Return what a function makes of the user's entries, all or as of one moment. It gets the entries, asks
+        nothing else of this index, and is called again if the files vanish.
         """
 
         def attempt() -> _T:
@@ -183,7 +183,10 @@ class Index:
 
     @contextmanager
     def _opened(self, wait_seconds: float | None = None) -> Iterator[sqlite3.Connection]:
-        """What the index holds at one moment; with a time to wait to be written, as a whole or not at all."""
+        """
+        Yield a connection to the index at one moment; with a time to wait it may be written, as a whole or
+        not at all.
+        """
         to_write = wait_seconds is not None
         if to_write and self._uses == "file as it is":
             self.close()

@@ -167,7 +167,9 @@ def turns_stamp(store: UserStore) -> str | None:
 
 
 def _side_by_side(act: Callable[[_T], _Made], things: Sequence[_T]) -> Iterator[_Made]:
-    """What a function makes of each, in order and many at once: each waits for the disk most of its time."""
+    """
+    Yield the results of a function in order, many computed at once: each waits for the disk most of its time.
+    """
 
     def act_on(part: Sequence[_T]) -> list[_Made]:
         return [act(thing) for thing in part]
@@ -267,14 +269,14 @@ def find_note_files(knowledge: str) -> NoteFiles:
 
 
 def skipped_files(knowledge: Path, names: Sequence[str]) -> list[NoteFormatError]:
-    """What is told of files below a knowledge directory that are no notes."""
+    """Return a problem for each file below a knowledge directory that is no note."""
     fix = "save it as Markdown, text or HTML if an answer shall quote it"
     message = "it is no note by its name and is not read"
     return [NoteFormatError(message, str(knowledge / n), fix=fix, verdict=Verdict.SOUND) for n in names]
 
 
 def is_note_name(name: str) -> bool:
-    """Whether a file of this name is a note."""
+    """Return whether a file of this name is a note."""
     return os.path.splitext(name)[1].lower() in NOTE_SUFFIXES  # noqa: PTH122 - thousands of calls
 
 

@@ -102,7 +102,7 @@ def session_key(session: str) -> int:
 
 
 def _numbers_of(entry: IndexEntry, length: int) -> tuple[int, ...]:
-    """What ranking has to know of an entry with so many terms, in the order of _NUMBERS."""
+    """Return the numbers that ranking needs of an entry with so many terms, in the order of _NUMBERS."""
     session = 0 if entry.session is None else session_key(entry.session)
     cut = _CUT if kind_of(entry.node_id) is NodeKind.KNOWLEDGE else ""
     text = "\0".join([cut + entry.node_id, *(getattr(entry, column) for column in COLUMNS)])
@@ -135,9 +135,9 @@ class UserTables:
 
     def compare(self, store: UserStore, turns: Collection[int] | None) -> Difference:
         """
-        Where the tables and the user's files differ. Looks at memory files and notes, and at some turns
-        beside those that came, went, or may have changed where no directory tells: the newest, and those
-        unsaved or broken. None looks at all.
+        Return where the tables and the user's files differ. Looks at memory files and notes, and at some
+        turns beside those that came, went, or may have changed where no directory tells: the newest, and
+        those unsaved or broken. None looks at all.
         """
         stamp = turns_stamp(store)
         stamp_known = self.turns_stamp()

@@ -60,7 +60,7 @@ def uri_of(path: Path, how: str) -> str:
 
 
 def number_of(connection: sqlite3.Connection, pragma: str) -> int:
-    """What a pragma says that is a number."""
+    """Return the value of a pragma that is a number."""
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
@@ -95,7 +95,7 @@ class VectorStore:
     def blocks(
         self, user: str, model: str, numbers: Collection[int] | None = None
     ) -> Iterator[tuple[int, memoryview]]:
-        """What is known of the texts of a user's rows, all blocks or some; one at a time is in memory."""
+        """Yield the stored blocks of the texts of a user's rows, all or some; one at a time is in memory."""
         query = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?"
         key = (user, model)
         with suppress(*_UNREADABLE), self._reading() as connection:

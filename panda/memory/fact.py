@@ -60,14 +60,17 @@ def tick(last: str | None, now_ms: int) -> str:
 
 
 def asserted(assertion: Assertion, hlc: str, now: datetime) -> Assertion:
-    """What is said, with an id and a clock reading of its own, written *now* unless it is dated."""
+    """Return the assertion with an id and a clock reading of its own, written *now* unless it is dated."""
     at = (assertion.asserted_at if assertion.is_dated else now).replace(microsecond=0)
     fact = structs.replace(assertion, hlc=hlc, asserted_at=at)
     return structs.replace(fact, id=id_of(fact))
 
 
 def anew(of: Assertion, **changes: Any) -> Assertion:
-    """What is yet to be asserted of the same thing: without its id, times, end and turn, and with changes."""
+    """
+    Return an assertion of the same thing that is yet to be made: without its id, times, end and turn, and
+    with changes.
+    """
     undated = {"id": "", "hlc": None, "valid_until": None, "source_turn": None, "asserted_at": EPOCH}
     return structs.replace(of, **{**undated, **changes})
 

@@ -59,7 +59,7 @@ def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
 
 
 def says(raw: object, value: Value) -> bool:
-    """Whether what a memory file holds is what it shows for a value, as 1e+300 for a number."""
+    """Return whether what a memory file holds is what it shows for a value, as 1e+300 for a number."""
     typed = render_value(raw) if isinstance(raw, Mapping) else raw
     return typed_value(typed).key == typed_value(as_read(file_value(value))).key
 
@@ -72,7 +72,7 @@ class Standing:
 
     @property
     def winner(self) -> Assertion | None:
-        """What holds; of what has expired if nothing else does."""
+        """Return the assertion that holds; an expired one if no other does."""
         return next(iter(self.live or self.past), None)
 
     @property
@@ -100,7 +100,9 @@ class Comparison:
 
     @property
     def is_relabelled(self) -> bool:
-        """Whether the value was typed over, and what stands beside it is still that of the former one."""
+        """
+        Return whether the value was typed over, and what stands beside it is still that of the former one.
+        """
         entry = self.entry
         winner = self.standing.winner if self.standing else None
         if self.verdict != "typed" or entry is None or entry.is_bare or winner is None:
@@ -110,7 +112,7 @@ class Comparison:
 
     @property
     def is_new(self) -> bool:
-        """Whether what stands beside the value was not written for it."""
+        """Return whether what stands beside the value was not written for it."""
         return self.entry is None or self.entry.is_bare or self.is_relabelled
 
     @property
@@ -338,8 +340,8 @@ class Projection:
 
     def compare(self, now: datetime) -> list[Comparison]:
         """
-        What became of each key, file by file: in its order, then of those that it lacks, in that of the log.
-        A key that is fact and preference is the preference's. Without a file nothing was deleted.
+        Return what became of each key, file by file: in its order, then of those that it lacks, in that of
+        the log. A key that is fact and preference is the preference's. Without a file nothing was deleted.
         """
         mark = self.mark and Extent(self.mark.assertions, self.mark.conflicts)
         went_on = mark is not None and mark != self.log.extent
@@ -378,7 +380,7 @@ class Projection:
         return comparisons
 
     def typed(self, comparison: Comparison) -> Assertion:
-        """What was typed by hand, as it is to be asserted."""
+        """Return the assertion of what was typed by hand."""
         assert comparison.entry is not None
         return Assertion(
             *(

@@ -198,7 +198,7 @@ def render_line(
 
 def freshness(node: Node, now: datetime, text: str = "") -> str:
     """
-    How old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2).
+    Return how old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2).
 
     Args:
         node: Any node.
@@ -216,12 +216,16 @@ def freshness(node: Node, now: datetime, text: str = "") -> str:
 
 
 def has_faded(line: Line) -> bool:
-    """Whether a line tells of a price or of stock so long ago that it is little believed (design §4)."""
+    """
+    Return whether a line tells of a price or of stock so long ago that it is little believed (design §4).
+    """
     return line.at is not None and line.content_type in _CHANGING and level(line.confidence) in _FADED
 
 
 def is_line_stale(node: Node, text: str) -> bool:
-    """Whether a line of research or of a visited page, or one worded after it, tells what has faded."""
+    """
+    Return whether a line of research or of a visited page, or one worded after it, tells what has faded.
+    """
     if node.source_type not in _AGING:
         return False
     same = [line for line in node.items if line.text == text]
@@ -229,7 +233,7 @@ def is_line_stale(node: Node, text: str) -> bool:
 
 
 def node_caption(node: Node, now: datetime) -> str:
-    """What stands beside the lines of a node wherever a model sees it: the words of its id, and its age."""
+    """Return the caption of a node wherever a model sees its lines: the words of its id, and its age."""
     return f"{node.id.replace(':', ' ')} {freshness(node, now)}"
 
 
@@ -402,7 +406,7 @@ _TOLERANCE = 0.01 + 1e-9
 def check_sections(
     sections: Sequence[GatheredSection], nodes: Mapping[str, Node], now: datetime, *, query: str
 ) -> list[str]:
-    """What is wrong with §2 as built or read, one sentence each (S0 §4.1.1, §4.3, §6; design §4)."""
+    """Return what is wrong with §2 as built or read, one sentence each (S0 §4.1.1, §4.3, §6; design §4)."""
     issues: list[str] = []
     seen: set[str] = set()
     for section in sections:

@@ -140,7 +140,7 @@ class MemoryLog:
         return None if place is None else self.assertions[place]
 
     def place(self, fact_id: str) -> int | None:
-        """Where an assertion stands in the order of the file, from 0; None if it is not there."""
+        """Return the place of an assertion in the order of the file, from 0; None if it is not there."""
         return self._places.get(fact_id)
 
     def missing_facts(self, record: Conflict) -> tuple[str, ...]:
@@ -163,7 +163,9 @@ class MemoryLog:
         include_expired: bool = False,
         more: Iterable[Assertion] = (),
     ) -> list[Assertion]:
-        """What competes for a subject, as compete has it, with what is about to be said (*more*)."""
+        """
+        Return the assertions that compete for a subject, best first, with those about to be made (*more*).
+        """
         if self._settled is None:
             self._settled = self._settle() if self.conflicts else self._by_subject
         assertions = [
@@ -181,7 +183,10 @@ class MemoryLog:
         return placed
 
     def added_after(self, extent: Extent) -> list[Subject]:
-        """What the assertions and conflict records after a moment are about; may name the same twice."""
+        """
+        Return the subjects of the assertions and conflict records after an extent; the same one may come
+        twice.
+        """
         assertion_count, conflict_count = map(bisect_right, self._ends, extent)
         return [
             *(assertion.subject for assertion in self.assertions[assertion_count:]),

@@ -116,7 +116,7 @@ class Memory:
         return new
 
     def assertions_of(self, statements: Sequence[Assertion]) -> list[Assertion]:
-        """The same; nothing is written."""
+        """Return the assertions of statements; nothing is written."""
         new: list[Assertion] = []
         for statement in statements:
             self._add(new, statement)
@@ -134,7 +134,10 @@ class Memory:
         return taken_back
 
     def _add(self, new: list[Assertion], statement: Assertion, *, by_hand: bool = False) -> None:
-        """What is typed *by_hand* takes back whatever the file showed, all else what the user said before."""
+        """
+        Add a statement to *new*: typed *by_hand* it retracts what the file showed, else what the user said
+        before.
+        """
         if statement.confidence:
             standing = self._state.log.contenders(
                 statement.subject, now=self._clock(), include_expired=True, more=new
@@ -217,7 +220,7 @@ class Memory:
 
 
 def retraction(of: Assertion, source: str | None, source_turn: int | None = None) -> Assertion:
-    """What takes back an assertion, and with it all that was said before of the same thing."""
+    """Return the assertion that retracts another, and with it all that was said before of the same thing."""
     return anew(of, source=source, source_turn=source_turn, confidence=0.0)
 
 
@@ -339,7 +342,9 @@ class Remembered:
 
 
 def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
-    """What holds, edits by hand included: what preferences.md shows, facts.md, then the other scopes."""
+    """
+    Return what holds, edits by hand included: what preferences.md shows, facts.md, then the other scopes.
+    """
     all_remembered: list[Remembered] = []
     for comparison in state.compare(now):
         entry = comparison.entry

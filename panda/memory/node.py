@@ -89,7 +89,10 @@ class Node:
         return "\n".join(line.text for line in self.items)
 
     def text_near(self, text: str) -> str:
-        """The same; of a long node the lines that share most words with a text, in their order."""
+        """
+        Return the text of the node; of a long node the lines that share most words with a text, in their
+        order.
+        """
         return near_text([line.text for line in self.items], text)
 
 
@@ -120,7 +123,7 @@ def near_text(lines: Sequence[str], text: str) -> str:
 
 
 def trace(cited: Line, node: Node | None) -> Literal["same", "moved", "changed", "gone"]:
-    """What became of a line in its node as it is now; None is one that is gone."""
+    """Return what became of a line in its node as it is now; a node of None is gone."""
     texts = [line.text for line in node.items] if node else []
     if texts[cited.place - 1 : cited.place] == [cited.text]:
         return "same"
@@ -153,8 +156,8 @@ def wanted_list(line: Line, lines: Sequence[Line], title: str, query: str, *, al
 
 def turn_lines(turn: TurnRecord, now: datetime) -> tuple[Line, ...]:
     """
-    What was said in a turn, without repeats: the sentences that the user told, and of an answer what no other
-    node says; no citation marks, sources or short exclamations ("Thanks!").
+    Return what was said in a turn, without repeats: the sentences that the user told, and of an answer what
+    no other node says; no citation marks, sources or short exclamations ("Thanks!").
     """
     sure = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
 

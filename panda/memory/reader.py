@@ -146,7 +146,7 @@ class Moment:
 
     @property
     def index(self) -> AsOf | None:
-        """What of the index counts; None for all."""
+        """Return which part of the index counts; None for all."""
         if self._as_of is None and (bound := self._bound) is not None:
             sources = dict(bound.sources)
             with suppress(FileFormatError, StoreError):  # the phase that reads it tells
@@ -232,7 +232,9 @@ class NodeReader:
         return self._remembered("fact")
 
     def told_things(self) -> list[tuple[ToldThing, list[Node]]]:
-        """What was told, thing by thing in the order of telling, with the nodes of what holds of it now."""
+        """
+        Return what was told, thing by thing in the order of telling, with the nodes of what holds of it now.
+        """
         nodes = {key_of(node.id): node for node in (*self.facts(), *self.preferences())}
         things = []
         for thing in find_told_things(self._moment.memory.log.assertions):
@@ -344,7 +346,9 @@ class NodeReader:
         return [self._store.turn(n).directory for n in sorted(numbers) if self._moment.holds(n)]
 
     def holds_words(self, terms: Collection[str]) -> bool:
-        """Whether each of some terms stands somewhere in what the user has; not where no index can tell."""
+        """
+        Return whether each of some terms stands somewhere in what the user has; not where no index can tell.
+        """
         if self._index is None or not terms:
             return False
         with suppress(LockHeldError, StoreError):
@@ -430,7 +434,7 @@ def _assumed(node_id: str, what: str, score: float | None) -> tuple[str, ...]:
 
 
 def _may_name(path: Path, name: str) -> bool:
-    """Whether a research or visit is there and worth a look: it holds the name, as JSON writes it."""
+    """Return whether a research or visit is there and worth a look: it holds the name, as JSON writes it."""
     part = max(name.split("\ufffd"), key=len)  # an id has this where a text has half a surrogate pair
     forms = {json.dumps(part, ensure_ascii=plain)[1:-1].encode() for plain in (True, False)}
     with suppress(StoreError):  # what does not read is no other's fault

@@ -98,7 +98,10 @@ def settle(facts: Mapping[str, _F], conflicts: Iterable[Conflict]) -> list[tuple
 def _find_homes(
     facts: Mapping[str, Fact], settled: Mapping[str, list[tuple[str, ...]]]
 ) -> dict[str, set[Subject]]:
-    """What settles a conflict that another is part of comes first; those in a circle stay where they are."""
+    """
+    Return the subjects of each resolution, those that others rest on first; those in a circle stay where they
+    are.
+    """
     homes: dict[str, set[Subject]] = {}
     pending = dict(settled)
     while ready := [
@@ -190,7 +193,7 @@ def _entry(subject: Subject, ranked: Sequence[Fact]) -> Entry:
 def find_contenders(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> dict[Subject, list[Fact]]:
-    """What competes for each entity and relation; what settles something stands with it."""
+    """Return the facts that compete for each entity and relation; what settles something stands with it."""
     groups: dict[Subject, list[Fact]] = {}
     for subject, fact in settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts):
         is_asked_for = request.entity in (None, subject.entity) and request.relation in (

@@ -44,7 +44,7 @@ class ToldThing:
         return self.keys | {clause.subject for clause in self.clauses}
 
     def holds(self, terms: frozenset[str]) -> bool:
-        """Whether each of some terms stands in one of its clauses, or in a key."""
+        """Return whether each of some terms stands in one of its clauses, or in a key."""
         texts = (*(clause.text for clause in self.clauses), *(_words_of(key) for key in self.keys))
         return bool(terms) and any(terms <= forget_terms(text) for text in texts)
 

@@ -76,7 +76,7 @@ _NOTHING = "none stated"
 
 
 def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
-    """What is wrong in the memories of all users, or at some places, and in their notes."""
+    """Return what is wrong in the memories of all users, or at some places, and in their notes."""
     within = [place.absolute() for place in places]
     problems = list[Problem]()
     for user in users_of(Layout(root)):
@@ -95,7 +95,7 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
 
 
 def check_memory_of_turns(turns: Sequence[Path]) -> Iterator[Problem]:
-    """What makes the memory unreadable of the users whose turn directories these are: a turn rests on it."""
+    """Yield what makes the memory of the users of these turn directories unreadable: a turn rests on it."""
     homes = dict.fromkeys(turn.absolute().parent.parent for turn in turns)
     for home in (home for home in homes if home.parent.name == "users"):
         state = Projection(Layout(home.parent.parent).of(home.name))
@@ -132,7 +132,7 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
 
 
 def _findings_of_note(path: Path, node: Node) -> Iterator[Problem]:
-    """What of a note is read as text, and its lines that cannot be quoted."""
+    """Yield what of a note is read as text, and its lines that cannot be quoted."""
     note, _ = load_note_text(path)
     yield from note.faults
     units = (unit for section in note.sections for unit in section.units)
@@ -224,7 +224,7 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
 
 def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
     """
-    What is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
+    Return what is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
     "Validation"); not judged is what rests on a source that has changed or gone since, and a §2 whose files
     do not read.
     """
@@ -252,7 +252,9 @@ def _turns(place: Path) -> Iterator[Path]:
 
 
 def judge_turn(directory: Path) -> list[Problem]:
-    """What is wrong with §2 of one turn directory; nothing of one that is not below users/{user}/turns."""
+    """
+    Return what is wrong with §2 of one turn directory; nothing of one that is not below users/{user}/turns.
+    """
     number = turn_number(directory.name)
     users = directory.parent.parent.parent
     if number is None or directory.parent.name != "turns" or users.name != "users":
@@ -355,7 +357,7 @@ class _Judge:
         return [*findings, *(_Finding(issue, Verdict.UNSOUND) for issue in unrecorded)]
 
     def _fault_of(self, node_id: str) -> Iterator[_Finding]:
-        """What is wrong with a source, which is loaded."""
+        """Load a source and yield what is wrong with it."""
         is_known = self._loaded is not None and node_id in self._loaded
         try:
             if node_id not in self._nodes:

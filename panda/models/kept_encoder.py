@@ -47,7 +47,7 @@ class KeptEncoder:
 
     @cached_property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """Return how many numbers a vector has."""
         return len(self.encode_packed([""])[0])
 
     def encode(self, texts: Sequence[str]) -> "Vectors":

@@ -56,12 +56,12 @@ class Layers(AbstractContextManager["Layers"]):
         return self._seeing
 
     def is_offline(self, layer: str) -> bool:
-        """Whether models.yaml says that no model serves the layer."""
+        """Return whether models.yaml says that no model serves the layer."""
         return self._file.layers[layer] == OFFLINE
 
     @property
     def sees(self) -> bool:
-        """Whether the layer EYES has a model."""
+        """Return whether the layer EYES has a model."""
         return self._file.layers[EYES] is not None
 
     def serving(self, models_by_layer: Mapping[str, str]) -> "Layers":

@@ -68,7 +68,10 @@ def _pairs_of(top_node: YamlNode, name: str) -> Sequence[tuple[YamlNode, YamlNod
 
 
 def _removal(text: str, mapping: YamlNode, place: int) -> _Edit:
-    """What takes one key of a mapping out: its lines, or of a mapping in braces the key with its comma."""
+    """
+    Return the edit that removes one key of a mapping: its lines, or of a mapping in braces the key with its
+    comma.
+    """
     key, value = mapping.pairs[place]
     end = max(key.end, value.end)
     if not text.startswith("{", mapping.start):

@@ -92,7 +92,9 @@ class ModelSpec(Record, frozen=True):
 
     @property
     def scores(self) -> bool:
-        """Whether it gives log-probabilities of texts: a GGUF in this process does, a server does not."""
+        """
+        Return whether the model gives log-probabilities of texts: a GGUF in this process does, a server does not.
+        """
         return not self.servers and not self.embeds
 
     @property
@@ -102,7 +104,7 @@ class ModelSpec(Record, frozen=True):
 
     @property
     def width(self) -> int | None:
-        """How many requests its servers serve at the same time; None if it runs in this process."""
+        """Return how many requests its servers serve at the same time; None if it runs in this process."""
         return len(self.servers) * self.parallel or None
 
 
@@ -123,8 +125,9 @@ class ModelsFile:
     @property
     def width(self) -> int | None:
         """
-        How many turns can be made at the same time without one waiting for another's request: the least width
-        of the models on servers, None without any. EYES, which a turn asks once at most, does not count.
+        Return how many turns can run at the same time without one waiting for another's request: the least
+        width of the models on servers, None without any. EYES, which a turn asks once at most, does not
+        count.
         """
         specs = [self.model_of(layer) for layer in self.layers if layer != _SEEING]
         widths = [spec.width for spec in specs if isinstance(spec, ModelSpec) and spec.width is not None]

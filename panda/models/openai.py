@@ -94,7 +94,10 @@ class OpenAiModel:
 
     @cached_property
     def info(self) -> ModelInfo:
-        """What is known of it; where models.yaml has no n_ctx, its servers are asked for their windows."""
+        """
+        Return what is known of the model; where models.yaml has no n_ctx, its servers are asked for their
+        windows.
+        """
         spec = self._spec
         return ModelInfo(
             spec.name,
@@ -141,7 +144,7 @@ class OpenAiModel:
                 raise ModelFileError(message, f"models.{self._spec.name}.n_ctx", fix=fix)
 
     def gives_logprobs(self, messages: Sequence[Message], *, timeout_seconds: float) -> bool:
-        """Whether the server tells how probable the tokens of a reply are."""
+        """Return whether the server tells how probable the tokens of a reply are."""
         body = {**self._body(messages, {}), "logprobs": True, self._spec.max_tokens_key: 1}
         deadline = Deadline(timeout_seconds)
         answer = self._servers.ask(lambda url: self._servers.post(url, _PATH, body, deadline), deadline)
@@ -218,7 +221,10 @@ class OpenAiModel:
         return self._servers.ask(lambda url: self._write(url, call), call.deadline)
 
     def _write(self, url: str, call: _Call) -> Completion:
-        """What a server writes, under a schema in its dialect or the first that gives a reply of it."""
+        """
+        Return the completion of a server, under a schema in its dialect or the first that gives a reply of
+        it.
+        """
         schema = call.params.schema
         known_dialect = None if schema is None else self.dialects[url]
         dialects: Sequence[str | None] = [known_dialect]
@@ -252,7 +258,7 @@ class OpenAiModel:
     def _write_in(
         self, url: str, call: _Call, dialect: str | None, *, is_known: bool
     ) -> Completion | httpx.Response:
-        """What a server writes in one dialect; its answer if that is no completion."""
+        """Return the completion of a server in one dialect; its answer if that is no completion."""
         messages = with_schema(call.messages, call.params.schema or {}, dialect)
         prompt = _count_prompt(messages)
         self.info.check_room(prompt, call.params.max_tokens + self._spec.thinking_tokens, "about ")
@@ -425,7 +431,10 @@ class OpenAiModel:
 
 
 def known_dialects(spec: ModelSpec, cache_dir: Path | None) -> dict[str, str | None]:
-    """How replies under a schema are asked of each server, as set or remembered; None if neither."""
+    """
+    Return the dialect in which each server is asked for replies under a schema, as set or remembered; None if
+    neither.
+    """
     return {url.rstrip("/"): spec.structured or _remembered(spec, url, cache_dir) for url in spec.servers}
 
 
@@ -461,7 +470,7 @@ def _count_prompt(messages: Sequence[Message]) -> int:
 
 
 def _holds_choice(schema: Mapping[str, object]) -> bool:
-    """Whether a reply under a schema has a property that is chosen: an enum or a Boolean."""
+    """Return whether a reply under a schema has a property that is chosen: an enum or a Boolean."""
     properties = schema.get("properties")
     schemas = properties.values() if isinstance(properties, Mapping) else ()
     return any("enum" in part or part.get("type") == "boolean" for part in schemas)
@@ -519,7 +528,7 @@ def _place_tokens(written_tokens: Sequence[WrittenToken], text: str) -> tuple[To
 
 
 def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:
-    """Whether there is no reply, or one that was cut before it had the room that it was given."""
+    """Return whether there is no reply, or one that was cut before it had the room that it was given."""
     if not completion.text:
         return True
     is_cut = completion.finish_reason == "length" and bool(completion.reasoning)

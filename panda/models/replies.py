@@ -133,7 +133,7 @@ def check_json_schema(schema: object, *, where: str | None) -> None:
 
 
 def _is_plain(schema: object) -> bool:
-    """Whether a schema has nothing whose grammar may grow out of proportion to its text."""
+    """Return whether a schema has nothing whose grammar may grow out of proportion to its text."""
     if isinstance(schema, list):
         return all(map(_is_plain, schema))
     if not isinstance(schema, dict):
@@ -212,7 +212,7 @@ def response_format(schema: Mapping[str, object], dialect: str | None) -> dict[s
 
 
 def is_of(schema: Mapping[str, object], text: str) -> bool:
-    """Whether a text is JSON of a schema."""
+    """Return whether a text is JSON of a schema."""
     try:
         return json_schema.find_violation(strip_schema(schema), load_json(text, strict=False)) is None
     except (ValueError, RecursionError):
@@ -220,7 +220,9 @@ def is_of(schema: Mapping[str, object], text: str) -> bool:
 
 
 def _allows_strict(schema: object) -> bool:
-    """Whether OpenAI's `strict` takes it: each object requires all of its properties and has no others."""
+    """
+    Return whether OpenAI's `strict` takes it: each object requires all of its properties and has no others.
+    """
     parts: Sequence[object] = schema if isinstance(schema, list | tuple) else ()
     if isinstance(schema, Mapping):
         parts = [*schema.values()]

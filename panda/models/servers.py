@@ -138,9 +138,10 @@ class Servers:
 
     def ask(self, exchange: Callable[[str], _Reply], deadline: Deadline) -> _Reply:
         """
-        What an exchange with one of the servers gives. One that raises ServerFailure is followed by the next
-        at once; when all have failed there is a pause, as long as one of them may come back in time. Raises
-        ModelAwayError that names each, ModelTimeoutError where the time was over while a server was at it.
+        Return the result of an exchange with one of the servers. One that raises ServerFailure is followed by
+        the next at once; when all have failed there is a pause, as long as one of them may come back in time.
+        Raises ModelAwayError that names each, ModelTimeoutError where the time was over while a server was at
+        it.
         """
 
         def pause(exc: Exception) -> bool | float:
@@ -263,7 +264,7 @@ class Servers:
         return self._send("GET" if body is None else "POST", url, path, body, within_seconds)
 
     def failure(self, answer: httpx.Response, *, is_final: bool = False) -> ServerFailure:
-        """What is to be raised for an answer that says that the server is overloaded or broken."""
+        """Return the error to be raised for an answer that says that the server is overloaded or broken."""
         pause = _asked_pause(answer)
         words = self.words_of(answer) + (f" (it asks to wait {pause:,.0f} seconds)" if pause else "")
         return ServerFailure(

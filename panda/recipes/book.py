@@ -184,7 +184,10 @@ class RecipeBook:
         return self._registry
 
     def _registry_of_core(self) -> tuple[RegistryEntry, ...]:
-        """The same without those of add-ons, which are loaded only for what stands nowhere else."""
+        """
+        Return the registry without the entries of add-ons, which are loaded only for what stands nowhere
+        else.
+        """
         if self._core_registry is None:
             path = self.registry_path
             if not _is_file(path):
@@ -320,8 +323,8 @@ def is_packaged(path: Path) -> bool:
 
 def place_within(folder: Path, name: str, where: str) -> Path:
     """
-    Where a file of a folder of recipes or prompts is, or would be. RecipeKeyError, at *where*: the name leads
-    out of the folder, or a link does, or the folder is a link out of the project.
+    Return the path of a file of a folder of recipes or prompts, there or not. Raises RecipeKeyError, at
+    *where*: the name leads out of the folder, or a link does, or the folder is a link out of the project.
     """
     path = folder / name
     parts = PurePosixPath(name).parts

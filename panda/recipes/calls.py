@@ -86,7 +86,10 @@ class Recordings:
         """Note where the program itself replies otherwise than was recorded."""
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
-        """What the same call of a tool that reaches outside the store gave before; None: it is to be made."""
+        """
+        Return the recorded step of the same call of a tool that reaches outside the store; None if it is to
+        be made.
+        """
         return None
 
     def completion(
@@ -288,7 +291,7 @@ class Journal(Protocol):
         """Append one line to calls.jsonl; the journal numbers it."""
 
     def knows_prefix(self, digest: str) -> bool:
-        """Whether a prefix was written down before; from now on it counts as written."""
+        """Return whether a prefix was written down before; from now on it counts as written."""
 
 
 @dataclass(frozen=True)
@@ -443,7 +446,10 @@ class CallWriter:
 
 
 def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
-    """What was read and written; of messages as prompt and input, by their budget tokens, else as input."""
+    """
+    Return the counts of tokens read and written; of messages as prompt and input, by their budget tokens,
+    else as input.
+    """
     read = usage.prompt
     output = usage.output
     fixed = 0
@@ -455,7 +461,7 @@ def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
 
 
 def whose_turn(journal: Journal) -> dict[str, Any]:
-    """What a line of the executions log says of user, session and turn; no turn is null."""
+    """Return user, session and turn as a line of the executions log has them; null without a turn."""
     turn_id = turn_name(journal.turn) if journal.turn else None
     return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}
 
@@ -465,5 +471,7 @@ def text_digest(text: str) -> str:
 
 
 def recipe_digest(text: str, prompts: Mapping[str, str]) -> str:
-    """What a version of a recipe is known by: sha256 of its file and of every prompt that it names, hex."""
+    """
+    Return the digest of a version of a recipe: sha256 of its file and of every prompt that it names, hex.
+    """
     return text_digest(json.dumps([text, sorted(prompts.items())], ensure_ascii=False))

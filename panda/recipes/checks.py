@@ -214,7 +214,9 @@ class _RecipeCheck:
         yield from self._window()
 
     def information(self) -> Iterator[Problem]:
-        """What is no fault but should be known: that a layer could not serve it offline, and ceilings."""
+        """
+        Yield what is no fault but should be known: that a layer could not serve it offline, and ceilings.
+        """
         reason = self._why_not_offline() if self._is_mapped() else None
         if reason and self.model not in (None, OFFLINE):
             message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
@@ -240,7 +242,7 @@ class _RecipeCheck:
         return self._fault(key, message, nearest(str(name), choices))
 
     def _is_mapped(self) -> bool:
-        """Whether properties are a mapping and required a list; else it is told elsewhere."""
+        """Return whether properties are a mapping and required a list; else it is told elsewhere."""
         schema = self.recipe.output_schema
         mapped = isinstance(schema.get("properties", {}), Mapping)
         return mapped and isinstance(schema.get("required", []), list)
@@ -315,7 +317,7 @@ class _RecipeCheck:
         return why_not_offline(self.recipe.needs, self.contract)
 
     def _offline(self) -> Iterator[Problem]:
-        """What keeps the program from replying itself, where the layer has no language model."""
+        """Yield what keeps the program from replying itself, where the layer has no language model."""
         if self.model != OFFLINE:
             return
         reason = self._why_not_offline()
@@ -334,7 +336,7 @@ class _RecipeCheck:
             yield self._fault("quality_gates.below_threshold", message, fix)
 
     def _read_fields(self) -> Iterator[Problem]:
-        """What the phase reads of a reply and this recipe does not ask for."""
+        """Yield a fault for each field that the phase reads and this recipe does not ask for."""
         if self.contract is None or not self.contract.required:
             return
         recipe = self.recipe

@@ -331,8 +331,9 @@ def passage_rewriter(
     executor: RecipeExecutor, kind: ContentType, query: str, journal: Journal
 ) -> Rewrite | None:
     """
-    What words passages of a document anew, by the recipe of its type; None where that recipe's model does not
-    write. The calls do not count as executions of the turn. Once its model is away, it is not asked again.
+    Return a function that rewrites passages of a document by the recipe of its type; None where that recipe's
+    model does not write. The calls do not count as executions of the turn. Once its model is away, it is not
+    asked again.
     """
     key = executor.book.key_for(STEPS[kind], "chat")
     if executor.unsupported(key) is not None:

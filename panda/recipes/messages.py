@@ -217,7 +217,7 @@ def _options_with_texts(request: Request) -> list[Option]:
 
 
 def is_shown_whole(recipe: Recipe, contract: StepContract[Any], set_name: str, prompt: str) -> bool:
-    """Whether a model sees all options of a set: it chooses from them, or its prompt names them."""
+    """Return whether a model sees all options of a set: it chooses from them, or its prompt names them."""
     properties = property_schemas(recipe.output_schema)
     is_chosen = any(
         name == set_name and place.partition(".")[0].removesuffix("[]") in properties

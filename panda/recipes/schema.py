@@ -48,12 +48,16 @@ def asks_at(schema: Mapping[str, Any], place: str) -> bool:
 
 
 def is_decision(name: str, schema: Mapping[str, Any], contract: StepContract[Any]) -> bool:
-    """Whether a property is chosen and not worded: it has an enum, is Boolean, or takes ids of options."""
+    """
+    Return whether a property is chosen and not worded: it has an enum, is Boolean, or takes ids of options.
+    """
     return "enum" in schema or schema.get("type") == "boolean" or name in contract.places
 
 
 def is_confidence(name: str, schema: object) -> bool:
-    """Whether it is the confidence that a reply of the specification names: code computes it (S3 §13.2)."""
+    """
+    Return whether a property is the confidence that a reply of the specification names: code computes it (S3 §13.2).
+    """
     return name == "confidence" and isinstance(schema, Mapping) and schema.get("type") == "number"
 
 

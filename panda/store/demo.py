@@ -29,7 +29,10 @@ def open_store(root: Path) -> Layout:
 
 
 def open_store_for_writing(root: Path) -> Layout:
-    """The same; ReadOnlyStoreError if it is marked as read-only, like the demo store of the checkout."""
+    """
+    Return the store as open_store does; raise ReadOnlyStoreError if it is marked as read-only, like the demo
+    store of the checkout.
+    """
     mark = open_store(root).read_only_mark
     if mark.exists():
         fix = "work on a copy: `panda init --demo --root DIR`, then --root DIR"
@@ -38,7 +41,7 @@ def open_store_for_writing(root: Path) -> Layout:
 
 
 def is_writable(layout: Layout) -> bool:
-    """Whether this process may write the store, by its mark, permissions and mount."""
+    """Return whether this process may write the store, by its mark, permissions and mount."""
     return not layout.read_only_mark.exists() and os.access(layout.root, os.W_OK)
 
 

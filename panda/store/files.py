@@ -104,7 +104,7 @@ def check_links(path: Path | str) -> None:
 
 
 def may_pass(path: Path | str) -> bool:
-    """Whether check_links lets a path pass."""
+    """Return whether check_links lets a path pass."""
     try:
         check_links(path)
     except UntrustedError:
@@ -132,7 +132,7 @@ def named_place(path: str, target: str) -> str:
 
 
 def is_below(path: str, root: str) -> bool:
-    """Whether a path is a root or below it, by their texts."""
+    """Return whether a path is a root or below it, by their texts."""
     return path == root or path.startswith(root if root.endswith("/") else root + "/")
 
 
@@ -286,7 +286,7 @@ _swept: set[Path] = set()  # directories outside of these stores
 
 def is_temporary(path: Path) -> bool:
     """
-    Whether the name is one that panda gives to temporary files and directories.
+    Return whether the name is one that panda gives to temporary files and directories.
 
     >>> is_temporary(Path(".context.md.0123456789ab.panda.tmp")), is_temporary(Path("context.md"))
     (True, False)
@@ -295,7 +295,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether it is a temporary file or directory that no process holds any more."""
+    """Return whether a path is a temporary file or directory that no process holds any more."""
     return is_temporary(path) and not path.name.startswith(f".{_MARK}.") and _take(path)
 
 
@@ -409,7 +409,7 @@ def _sweep_outside(directory: Path) -> None:
 
 
 def _take(path: Path, *, remove: bool = False) -> bool:
-    """Whether no process holds a temporary, which may be removed then."""
+    """Return whether no process holds a temporary, which may be removed then."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -532,7 +532,7 @@ def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds a lock; the lock file is looked at and never written."""
+    """Return whether a process holds a lock; the lock file is looked at and never written."""
     try:
         if path.is_file():
             with path.open("rb") as file:
@@ -899,7 +899,10 @@ def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iter
 
 
 def look_beneath(top: Path, parts: Sequence[str]) -> os.stat_result | None:
-    """What stands at a path; None if nothing does. UsageError: the way passes a link, or ends at one."""
+    """
+    Return the status of what stands at a path; None if nothing does. Raises UsageError: the way passes a
+    link, or ends at one.
+    """
     place = top.joinpath(*parts)
     with store_errors(place, "look at"), suppress(*_NOT_THERE), open_beneath(top, parts[:-1]) as parent:
         if not parts:

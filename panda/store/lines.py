@@ -51,9 +51,9 @@ class LineTail(Generic[_R]):
 
     def read(self, *, torn: bool = True) -> tuple[bool, Parts[_R]]:
         """
-        Whether the file is another one than before, so that all earlier lines are void, and what was added
-        since the last call, to be gone through before the next. Blank lines are left out. *torn* says whether
-        a last line without a line break is read too.
+        Return whether the file is another one than before, so that all earlier lines are void, and the lines
+        added since the last call, to be gone through before the next. Blank lines are left out. *torn* says
+        whether a last line without a line break is read too.
         """
         if not self.path.exists():
             return self._start_again(), (part for part in list[Line[_R] | FileFormatError]())

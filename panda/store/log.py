@@ -32,7 +32,7 @@ def recipe_executions(layout: Layout, recipe: str) -> Iterator[Execution]:
 
 def find_failures(layout: Layout, recipe: str) -> list[dict[str, Any]]:
     """
-    Where a recipe failed, was corrected or led to an intervention, oldest first.
+    Return where a recipe failed, was corrected or led to an intervention, oldest first.
 
     Returns:
         kind (failed: no valid reply; corrected: a reply was refused and asked for again; intervention),

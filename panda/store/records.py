@@ -61,7 +61,10 @@ class FileRecord(Whole, frozen=True):
 
     @classmethod
     def upgrade(cls, value: Any) -> Any:
-        """What an earlier version wrote, as today's has it; asked only for what does not read as today's."""
+        """
+        Return the value that an earlier version wrote in today's form; called only for what does not read as
+        today's.
+        """
         return value
 
 
@@ -188,7 +191,7 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """How `panda turn` ends with a turn that has come to its end."""
+        """Return the exit code of `panda turn` for a turn that has come to its end."""
         return {"clarify": ASKED_BACK, "failed": NotApprovedError.exit_code}.get(self.status, 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -269,7 +272,7 @@ class Snapshot(FileRecord, frozen=True, kw_only=True):
     forgotten_at: str | UnsetType = UNSET  # when files lost their digests, as something was forgotten
 
     def holds(self, number: int) -> bool:
-        """Whether a turn was saved."""
+        """Return whether a turn was saved."""
         return any(first <= number <= last for first, last in self.turns)
 
     def changed_since(self, now: "Snapshot", notes: Iterable[str]) -> list[str]:
@@ -454,12 +457,12 @@ class Execution(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False):
 
     @property
     def ran(self) -> bool:
-        """Whether it is of a recipe."""
+        """Return whether the line is of a recipe."""
         return self.event is UNSET and self.success is not UNSET
 
     @property
     def is_away(self) -> bool:
-        """Whether no model server answered."""
+        """Return whether no model server answered."""
         return self.outcome == "away"
 
     @property
@@ -517,7 +520,7 @@ class TurnDocument(Record, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """Where its text is, as a path in the turn's directory."""
+        """Return the file of its text, as a path in the turn's directory."""
         return f"{layout.DOCUMENTS}/{self.name.removesuffix('.txt')}.txt"
 
 
@@ -631,7 +634,7 @@ class Line(Record, frozen=True):
 
     @property
     def id(self) -> str:
-        """What it is known by as long as the text of its node stays, as "turn:811 3"."""
+        """Return its id, the same as long as the text of its node stays, as "turn:811 3"."""
         return f"{self.node} {self.place}"
 
     @property
@@ -640,7 +643,7 @@ class Line(Record, frozen=True):
 
     @property
     def item(self) -> "GatheredItem":
-        """What §2 and §5 say of it."""
+        """Return the item as §2 and §5 have it."""
         return GatheredItem(self.text, self.node_ids, self.computed)
 
 
@@ -880,7 +883,7 @@ class StagedMemory(FileRecord, frozen=True, kw_only=True):
     applied: bool
 
     def due(self, ending: str | None) -> list[Staged]:
-        """What is to be remembered of a turn: all of an approved one, of others what was told."""
+        """Return the values to be remembered of a turn: all of an approved one, of others what was told."""
         return [staged for staged in self.staged if staged.told or ending == "approved"]
 
 
@@ -1035,7 +1038,7 @@ class Zone(Record, frozen=True, forbid_unknown_fields=False):
 
     @property
     def is_quotable(self) -> bool:
-        """Whether its lines may be quoted: no menus, nothing that is likely about something else."""
+        """Return whether its lines may be quoted: no menus, nothing that is likely about something else."""
         return self.type != "navigation" and self.confidence >= 0.5
 
 
@@ -1091,7 +1094,7 @@ class Proposal(FileRecord, frozen=True):
         return self.proposed_at + _KEPT_FOR
 
     def is_like(self, other: "Proposal") -> bool:
-        """Whether both say the same, or come from the same sentence."""
+        """Return whether both say the same, or come from the same sentence."""
         same = (self.relation, self.value.lower()) == (other.relation, other.value.lower())
         return same or (self.source_turn, self.text) == (other.source_turn, other.text)
 

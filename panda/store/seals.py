@@ -88,7 +88,7 @@ def check_seal(
 
 
 def is_sealed(paths: TurnPaths) -> bool:
-    """Whether the turn is there and was sealed when it was saved."""
+    """Return whether the turn is there and was sealed when it was saved."""
     with suppress(FileFormatError, StoreError, AttributeError):
         return bool(read_json(paths / METADATA_JSON).get(SEAL))
     return False

@@ -72,7 +72,7 @@ IMAGES = "images"  # directory of a turn
 
 
 def image_name(picture: Picture) -> str:
-    """Where a turn keeps a picture, as a path in its directory."""
+    """Return the file in which a turn keeps a picture, as a path in its directory."""
     return f"{IMAGES}/{picture.file_name}"
 
 
@@ -110,7 +110,7 @@ class TurnFolder:
         return self.paths / name
 
     def has(self, name: str) -> bool:
-        """Whether the turn has a file of that name."""
+        """Return whether the turn has a file of that name."""
         return (self.paths / name).is_file()
 
     def read_text(self, name: str) -> str:
@@ -128,11 +128,11 @@ class TurnFolder:
         self.write_text(CONTEXT_MD, render_context(document))
 
     def load(self, cls: type[_R]) -> _R:
-        """What the file of such a record holds."""
+        """Return the record that the turn's file of this type holds."""
         return load(cls, self.paths / cls.FILE)
 
     def find(self, cls: type[_R]) -> _R | None:
-        """The same; None if there is no such file."""
+        """Return the record that the turn's file of this type holds; None if there is no such file."""
         return self.load(cls) if self.has(cls.FILE) else None
 
     def save(self, record: FileRecord) -> None:
@@ -151,7 +151,10 @@ class TurnFolder:
         return written
 
     def snapshot(self) -> Snapshot | None:
-        """What was there when the turn began; None for a turn of before, or an imported one."""
+        """
+        Return the snapshot of what was there when the turn began; None for a turn of before, or an imported
+        one.
+        """
         return self.find(Snapshot)
 
     def load_steps(self) -> list[Step]:
@@ -174,7 +177,9 @@ class TurnFolder:
         append_json_line(self._target(CALLS_JSONL), line)
 
     def superseded(self) -> list[ContextDocument]:
-        """What supersede put away, oldest first (DocumentError if one is damaged)."""
+        """
+        Return the documents that supersede put away, oldest first. Raises DocumentError: one is damaged.
+        """
         names = [path.name for path in (self.paths / "attempts").glob("*/")]
         numbers = sorted(int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name))
         paths = [self.paths.attempt(number) / CONTEXT_MD for number in numbers]

@@ -67,7 +67,10 @@ def load_turn(
     names: Collection[str] | None = None,
     read: Callable[[str], str] = read_text,
 ) -> TurnRecord:
-    """What a turn says; *names* are those of its files, if they are known, and *read* gives their content."""
+    """
+    Return the record of a turn; *names* are those of its files, if they are known, and *read* gives their
+    content.
+    """
     directory = str(paths.directory)  # paths of text: this is done for thousands of turns
     path = f"{directory}/{Metadata.FILE}"
     saved = parse(Metadata, read(path), where=path)
@@ -186,7 +189,7 @@ class Visit:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What was extracted, but for zones; any shape."""
+        """Return the extracted fields, but for zones; any shape."""
         return {key: value for key, value in self.extracted.to_json().items() if key != "zones"}
 
 

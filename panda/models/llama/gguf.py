@@ -171,7 +171,10 @@ def _stamp(path: Path) -> str:
 
 
 def _checked(key: str, digest: str) -> bytes:
-    """What is kept of a digest: a damaged one would pass for another model's, whose fits do not apply."""
+    """
+    Return the digest with its checksum as it is stored: a damaged one would pass for another model's, whose
+    fits do not apply.
+    """
     return f"{digest} {_hex(key + digest)[:16]}".encode()
 
 
@@ -245,7 +248,9 @@ class Weights:
 
     @property
     def depends_on_window(self) -> bool:
-        """Whether values depend on the size of the window: such a model turns positions in two ways."""
+        """
+        Return whether values depend on the size of the window: such a model turns positions in two ways.
+        """
         kind = self._read_text("general.architecture")
         return bool(self._read_text(f"{kind}.rope.scaling.original_context_length"))
 
@@ -287,7 +292,7 @@ class Weights:
             room = -count
 
     def ends(self, token: int) -> bool:
-        """Whether the token ends a reply (end of text, of turn, …)."""
+        """Return whether the token ends a reply (end of text, of turn, …)."""
         return bool(self._lib.llama_vocab_is_eog(self.vocab, token))
 
     def context_params(self, n_ctx: int, *, threads: int, batch_threads: int) -> Any:

@@ -62,7 +62,7 @@ class GrammarMatcher:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more may follow."""
+        """Return whether nothing more may follow."""
         return bool(self._matcher.is_stopped())
 
     def forced_tokens(self) -> list[int]:
@@ -249,7 +249,7 @@ class LlamaCppModel:
     def _stretches(
         self, messages: Sequence[Message], parts: Sequence[Part], at: int, seeing: ExitStack
     ) -> Iterator[list[int] | Seen]:
-        """What a chat consists of from a part on: tokens and pictures in turn, with tokens at the end."""
+        """Yield the tokens and pictures of a chat in turn, from a part on; tokens come last."""
         weights = self._load_weights()
         for number, message in enumerate(messages):
             for picture in message.pictures:
