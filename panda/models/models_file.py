@@ -93,7 +93,8 @@ class ModelSpec(Record, frozen=True):
     @property
     def scores(self) -> bool:
         """
-        Return whether the model gives log-probabilities of texts: a GGUF in this process does, a server does not.
+        Return whether the model gives log-probabilities of texts: a GGUF in this process does, a server does
+        not.
         """
         return not self.servers and not self.embeds
 

@@ -56,7 +56,8 @@ def is_decision(name: str, schema: Mapping[str, Any], contract: StepContract[Any
 
 def is_confidence(name: str, schema: object) -> bool:
     """
-    Return whether a property is the confidence that a reply of the specification names: code computes it (S3 §13.2).
+    Return whether a property is the confidence that a reply of the specification names: code computes it
+    (S3 §13.2).
     """
     return name == "confidence" and isinstance(schema, Mapping) and schema.get("type") == "number"
 

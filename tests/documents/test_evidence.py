@@ -75,7 +75,7 @@ def test_no_digit_escapes(text: str) -> None:
 def test_a_number_is_supported_exactly_if_its_value_is_there(
     held: list[int], claimed: int, form: str
 ) -> None:
-    """Whether a number is reported depends on its value alone, not on its writing."""
+    """Reporting a number depends on its value alone, not on its writing."""
     source = "; ".join(f"there are {number:,} of them" for number in held)
     assert bool(unsupported(f"it has {form.format(claimed)} of them", source)) is (claimed not in held)
 
@@ -142,7 +142,7 @@ NOTES = [
 
 @pytest.mark.parametrize("note", NOTES)
 def test_lines_of_ordinary_notes_are_supported(note: str) -> None:
-    """What is quoted of a note, a table's row with its header too, is supported by the note."""
+    """A quotation of a note, a table's row with its header too, is supported by the note."""
     quotable = [passage.text for passage in split_units(note)]
     claims_by_text = {text: check_evidence(text, [note]) for text in quotable}
     assert {text: claims for text, claims in claims_by_text.items() if claims} == {}

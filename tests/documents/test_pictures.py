@@ -48,7 +48,7 @@ def header_says(width: int, height: int) -> bytes:
     ],
 )
 def test_what_is_no_picture(data: bytes, message_part: str) -> None:
-    """What is empty, foreign, damaged, cut short or too large says so; a bomb is never unpacked."""
+    """A file that is empty, foreign, damaged, cut short or too large says so; a bomb is never unpacked."""
     with pytest.raises(PictureError, match=message_part):
         parse_picture(data)
 

@@ -57,7 +57,7 @@ def test_numbers_are_never_cut(number: float, unit: str) -> None:
 
 @given(PROSE.filter(lambda text: not re.search(r"\[", text)))
 def test_text_without_marks_stays(text: str) -> None:
-    """What has neither marks nor a list of sources comes back as it was, but for final line breaks."""
+    """Text with neither marks nor a list of sources comes back as it was, but for final line breaks."""
     assert strip_citations(text).rstrip("\n") == text.rstrip("\n")
 
 

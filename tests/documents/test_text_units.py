@@ -61,7 +61,7 @@ def test_steps_go_on_below_code() -> None:
 
 
 def test_a_line_below_a_list_is_none_of_it() -> None:
-    """What goes on in an item is indented or begins small."""
+    """A line that continues an item is indented or begins small."""
     assert lists("- milk\nCall Anna") == [("milk", 1), ("Call Anna", None)]
 
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_read_halts_the_turn(panda: Panda) -> None:
 
 
 def test_a_directory_in_its_place_halts_the_turn(panda: Panda) -> None:
-    """What stands where a memory file belongs and is none is told as such."""
+    """A directory in the place of a memory file is reported as such."""
     path = panda.store / "users" / "ann" / "facts.md"
     path.mkdir()
     ended = panda.turn("Where is the tea?")

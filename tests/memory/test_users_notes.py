@@ -40,7 +40,7 @@ def note(panda: Panda, name: str, text: str | bytes) -> Path:
 
 
 def faults(panda: Panda) -> dict[str, str]:
-    """What `panda index rebuild` reads as text or skips, by the place in knowledge/."""
+    """Return what `panda index rebuild` reads as text or skips, by the place in knowledge/."""
     data: Any = panda.json("index", "rebuild")["users"]["default"]
     assert data["problems"] == []
     return {problem["where"].partition("/knowledge/")[2]: problem["message"] for problem in data["as_text"]}
@@ -113,7 +113,7 @@ def test_findings_of_notes_are_grouped(panda: Panda) -> None:
 
 
 def test_a_note_that_cannot_be_read_stops_no_turn(panda: Panda) -> None:
-    """It is told of in one line, and the turn answers from the others."""
+    """The note is reported in one line, and the turn answers from the others."""
     note(panda, "tea.md", "The tea is in the blue box.\n")
     for name in ("large.md", "huge.md"):
         with note(panda, name, "").open("wb") as file:

@@ -103,7 +103,7 @@ def test_connections_are_kept(servers: tuple[Server, Server]) -> None:
 def test_another_server_follows_at_once(
     status: int, servers: tuple[Server, Server], pauses: list[float]
 ) -> None:
-    """What a server fails for a reason that may pass goes to the other one, without a pause."""
+    """A request that a server fails for a reason that may pass goes to the other one, without a pause."""
     servers[0].answer = lambda _: (status, b"no")
     ask(fleet(servers))
     assert (counts(servers), pauses) == ([1, 1], [])
@@ -166,7 +166,7 @@ def test_where_nobody_has_listened_no_call_waits(server: Server, pauses: list[fl
 
 
 def test_what_takes_long_to_find_out_is_not_found_out_by_each_call(server: Server) -> None:
-    """Where no connection comes about in time, the calls that follow are told so at once for a while."""
+    """If no connection comes about in time, the calls that follow are told so at once for a while."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as clients:
         for _ in range(3):
             client = clients.enter_context(socket.socket())
@@ -305,7 +305,7 @@ def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
 
 
 def test_a_refusal_names_its_server(servers: tuple[Server, Server]) -> None:
-    """What does not pass, such as an unknown model, ends the call and says which server it is."""
+    """A fault that does not pass, such as an unknown model, ends the call and says which server it is."""
     servers[0].answer = lambda _: (404, b"no such model")
     with pytest.raises(ModelFileError, match=servers[0].url):
         fleet(servers).generate(CHAT, FREE)
@@ -333,7 +333,7 @@ def test_a_server_that_is_broken_in_every_dialect(servers: tuple[Server, Server]
 
 
 def test_a_request_for_more_room_goes_elsewhere_alone(servers: tuple[Server, Server]) -> None:
-    """What has been answered is not asked again when the request that follows it fails."""
+    """A request that was answered is not sent again when the request that follows it fails."""
     cut = reply(None, finish_reason="length", reasoning_content="Hm")
     servers[0].answer = lambda body: cut if body["max_tokens"] == 109 else reply("Hello")
     servers[1].answer = BUSY

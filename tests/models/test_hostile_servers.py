@@ -211,7 +211,7 @@ def test_an_answer_without_end_is_given_up(
 
 
 def echo(kind: str) -> Callable[[Mapping[str, str]], tuple[int, bytes]]:
-    """How a server repeats the headers that it got."""
+    """Return how a server repeats the headers that it got."""
 
     def answer_to(headers: Mapping[str, str]) -> tuple[int, bytes]:
         headers_json = json.dumps(dict(headers))
@@ -239,7 +239,7 @@ def echo(kind: str) -> Callable[[Mapping[str, str]], tuple[int, bytes]]:
 
 
 def forms(secret: str) -> list[bytes]:
-    """What may not be found anywhere: the secret, and pieces of it as servers write them."""
+    """Return what may not be found anywhere: the secret, and pieces of it as servers write them."""
     encoded = base64.b64encode(secret.encode()).decode()
     texts = (secret, secret[2:12], quote(secret, safe=""), html.escape(secret), encoded[:10])
     return [text.encode() for text in (*texts, secret.encode().hex()[:16], secret.upper()[3:14])]

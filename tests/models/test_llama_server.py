@@ -81,7 +81,7 @@ def _wait_for(layers: Layers, server: "subprocess.Popen[bytes]", log: Path) -> N
 
 
 def test_its_dialect_is_found(layers: Layers) -> None:
-    """It answers json_schema with 500, and takes a schema beside json_object."""
+    """The server answers json_schema with 500, and takes a schema beside json_object."""
     (state,) = check_models(layers._file, lambda: layers)
     assert state.error is None
     assert state.trial is not None

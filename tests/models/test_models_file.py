@@ -196,7 +196,7 @@ def documented() -> list[str]:
     ("backend", "port"), [("ollama", 11434), ("llama-server", 8080), ("lmstudio", 1234), ("vllm", 8000)]
 )
 def test_the_program_of_a_server_is_a_backend(panda: Panda, backend: str, port: int) -> None:
-    """It stands for its URL on this machine."""
+    """Its name stands for its URL on this machine."""
     model = models_of(
         panda, f"models: {{a: {{backend: {backend}, model: m, n_ctx: 9}}}}\nlayers: {{MIND: a}}"
     )

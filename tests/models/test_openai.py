@@ -333,7 +333,9 @@ def test_a_silent_server_is_known_soon(server: Server) -> None:
     ],
 )
 def test_log_probabilities_are_asked_for(answer: Callable[[], Any], gives: bool, server: Server) -> None:
-    """Whether a server tells the probabilities of its tokens is seen in a reply of one token."""
+    """
+    A reply of one token shows whether a server tells the probabilities of its tokens in a reply of one token.
+    """
     server.answer = lambda _: answer()
     assert server.model().gives_logprobs(CHAT, timeout_seconds=5) is gives
     assert (server.asked[0]["max_tokens"], server.asked[0]["logprobs"]) == (1, True)

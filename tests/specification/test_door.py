@@ -36,7 +36,7 @@ def test_both_ways_are_one(panda: Panda) -> None:
 
 
 def test_a_script_that_halts(panda: Panda) -> None:
-    """What the model says at a step can be told turn by turn; a reply that never fits halts the turn."""
+    """The model's reply at a step can be scripted turn by turn; a reply that never fits halts the turn."""
     server = ModelServer(Script(planner="nonsense"))
     panda.write("models.yaml", server.models())
     ended = panda.turn("How much is the Lenovo LOQ 15?", "--session", "talk")

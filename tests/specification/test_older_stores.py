@@ -22,7 +22,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def current(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What today's program says of each store, by its name."""
+    """Return what today's program says of each store, by its name."""
     return {name: what_is_said(name, tmp_path_factory.mktemp(name)) for name in STORES}
 
 

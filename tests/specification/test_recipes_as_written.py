@@ -159,7 +159,7 @@ PROMPTS = (
 
 
 def writes(asked: Asked, **replies: Any) -> object:
-    """What a model writes to these recipes: a confidence of its own is not asked for."""
+    """Return what a model writes to these recipes: a confidence of its own is not asked for."""
     schema = getattr(asked.params, "schema", None)
     properties = schema["properties"] if schema else {}
     assert "confidence" not in properties
@@ -203,7 +203,7 @@ def test_no_check_finds_fault(panda: Panda) -> None:
 
 
 def test_the_embedded_default_runs_them(panda: Panda) -> None:
-    """What they ask for and the program decides is replied, texts are left out, the answer is quoted."""
+    """Properties that the program decides are replied, texts are left out, the answer is quoted."""
     ended = panda.turn(QUERY)
     assert (ended.code, ended.data["status"]) == (0, "approved"), ended.out
     assert "$697.00" in ended.data["response"]

@@ -274,7 +274,7 @@ def test_s3_7_web_navigation_scripts(town: Town) -> None:
 
 @in_browser
 def test_s3_7_web_navigation_eyes(town: Town) -> None:
-    """Where EYES is set it is given the screenshot of what the browser shows, and MIND reads what it says."""
+    """If EYES is set it is given the screenshot of what the browser shows, and MIND reads what it says."""
     seen = "A poster with the words: doors at half past seven."
     picture_urls: list[str] = []
 

@@ -61,7 +61,10 @@ def test_s1_3_1_entities_are_filled(laptops: Panda) -> None:
 
 
 def test_s3_16_1_a_writer_fills_the_analysis(ann: ScriptedPanda) -> None:
-    """What a recipe of the project asks of the query stands in query_analysis.json, as a model writes it."""
+    """
+    Properties that a recipe of the project asks of the query stand in query_analysis.json, as a model writes
+    it.
+    """
     name = "recipes/pipeline/phase0_query_analyzer.yaml"
     recipe = (ROOT / name).read_text(encoding="utf-8")
     ann.write(name, recipe.replace("\n    resolved_query: {", f"{OWN_PROPERTIES}\n    resolved_query: {{"))
@@ -142,7 +145,7 @@ def test_s1_5_3_the_assessment_is_never_cut(ann: ScriptedPanda) -> None:
 
 
 def test_s1_2_fresh_research_is_used_without_a_fetch(laptops: Panda) -> None:
-    """What research of this hour holds is answered from it: no tool is called and nothing is blocked."""
+    """A question is answered from research of this hour: no tool is called and nothing is blocked."""
     data = laptops.turn("What does the Lenovo LOQ 15 cost?").data
     assert data["response"].startswith("Lenovo LOQ 15 Gaming Laptop: price $697.00 [1]")
     plan = read_turn_json(laptops, 813, "retrieval_plan.json")
@@ -154,7 +157,7 @@ def test_s1_2_fresh_research_is_used_without_a_fetch(laptops: Panda) -> None:
 
 
 def test_s1_2_a_page_that_cannot_be_read_is_told_first(laptops: Panda) -> None:
-    """Where a page that is ordered to be looked at is away, that is said, and what was known is closest."""
+    """If the page that the user wants read is away, the answer says so first, with what was known closest."""
     data = laptops.turn("Look up whether the Lenovo LOQ 15 is in stock now").data
     assert data["response"].startswith("Not looked up: web.fetch: no connection to www.bestbuy.com")
     assert data["outcome"] == "not_done"
@@ -177,7 +180,7 @@ def test_s1_10_a_price_seen_long_ago_is_marked(ann: ScriptedPanda) -> None:
 
 @pytest.mark.asks_for("shop.example")
 def test_an_answer_says_when_a_price_was_seen(tmp_path: Path) -> None:
-    """Where the default models quote a price that was seen long ago, its day stands behind it."""
+    """A price that was seen long ago is quoted by the default models with its day."""
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     write_old_price(panda)
     turn = panda.turn("What did the HP Victus cost?")

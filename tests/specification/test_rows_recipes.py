@@ -187,7 +187,7 @@ def test_s3_12_1_ticket_md_is_the_plan(tmp_path: Path) -> None:
 
 
 def chosen_by(panda: Panda, number: int) -> set[str]:
-    """What chose among the candidates of a turn's retrieval plan."""
+    """Return what chose among the candidates of a turn's retrieval plan."""
     plan = json.loads(panda.turn_file(number, "retrieval_plan.json").read_text(encoding="utf-8"))
     return {candidate["by"] for candidate in plan["candidates"]} - {"always_include"}
 

@@ -144,7 +144,9 @@ def test_a_file_is_written_through_a_link(linked: Linked) -> None:
 
 
 def test_nothing_is_swept_behind_a_link(linked: Linked) -> None:
-    """What killed commands left goes with the next one that writes, but not behind a link that leads out."""
+    """
+    The next command that writes removes what killed commands left, but not behind a link that leads out.
+    """
     left = [place / ".x.0123456789ab.panda.tmp" for place in (linked.outside, linked.home)]
     for path in left:
         path.write_text("left", encoding="utf-8")

@@ -138,7 +138,7 @@ def is_waiting(pid: int) -> bool:
 
 
 def test_a_waiting_command_says_so_and_goes_on(panda: Panda) -> None:
-    """It takes the lock as soon as its holder lets go."""
+    """The command takes the lock as soon as its holder lets go."""
     with panda.lock("users/ann/memory.lock"):
         process = panda.start("memory", "set", "tea", "Assam", "--wait", "60", "-v")
         assert process.stderr is not None
