@@ -167,7 +167,8 @@ class ContextDocument:
         return ContextDocument(self.front, tuple(others))
 
 
-_META_OPEN, _FENCE = "```yaml", "```"
+_META_OPEN = "```yaml"
+_FENCE = "```"
 _STRUCTURE = ("```", "~~~", "## ", "_meta:")  # how lines begin that may be more than text
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
 _TITLE = lazy_pattern(r"## ([0-6])\.")
@@ -184,7 +185,8 @@ class ContextScan:
         self.front: FrontMatter | None = None  # None if it is damaged
         self.sections: list[Section] = []  # doubled ones once
         self.problems: list[DocumentError] = []  # in the order of lines
-        self._path, self._lines = path, text.split("\n")
+        self._path = path
+        self._lines = text.split("\n")
         self._read_sections(self._read_front())
         self.problems.sort(key=lambda problem: problem.line or 0)
 
@@ -211,8 +213,11 @@ class ContextScan:
 
     def _read_sections(self, first: int) -> None:
         """Reads what stands below each canonical heading outside of fences; reports what looks like one."""
-        lines, blocks = self._lines, list[Block]()
-        start, begin, opened = -1, first, -1  # lines of the heading, of the text below and of the open fence
+        lines = self._lines
+        blocks = list[Block]()
+        start = -1  # line of the heading
+        begin = first  # line of the text below it
+        opened = -1  # line of the open fence
         for at, line in enumerate(lines[first:], first):
             if opened >= 0:
                 is_meta = lines[opened] == _META_OPEN and lines[opened + 1].startswith("_meta:")
@@ -230,11 +235,13 @@ class ContextScan:
                 opened = at
             elif line in _HEADINGS:
                 self._end_section(first, start, at, [*blocks, *_text_block(lines[begin:at], followed=True)])
-                start, begin, blocks = at, at + 1, []
+                start = at
+                begin = at + 1
+                blocks = []
             elif line.startswith("_meta:"):
                 self._report(at, f"`_meta:` stands outside of a {_META_OPEN} fence")
             elif line.startswith("## ") and line[3:4].isdigit():
-                fix = f"write `{heading(int(known[1]))}`" if (known := _TITLE.match(line)) else None
+                fix = f"write `{heading(int(title[1]))}`" if (title := _TITLE.match(line)) else None
                 self._report(at, f"unknown section: {line[:80]!r}", fix=fix)
         if opened >= 0:
             self._report(opened, "this fence is never closed")
@@ -275,7 +282,9 @@ class ContextScan:
 
 
 def _closes(opener: str, line: str) -> bool:
-    """Whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else."""
+    """
+    Return whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else.
+    """
     marks = line.rstrip()
     return len(marks) >= len(opener) - len(opener.lstrip(opener[0])) and not marks.strip(opener[0])
 

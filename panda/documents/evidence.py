@@ -123,9 +123,11 @@ def check_each(
         unsupported = _unheld(text, held)
         if unsupported and titles:
             asked = [_read(title) for title in titles]
-            unsupported = [found for found in unsupported if not _is_repeated(found, text, asked, held)]
+            unsupported = [
+                claim_text for claim_text in unsupported if not _is_repeated(claim_text, text, asked, held)
+            ]
         unsupported = _not_derived(text, unsupported, cited, titles)
-        missing = [(found.start, found.claim) for found in unsupported]
+        missing = [(claim_text.start, claim_text.claim) for claim_text in unsupported]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         reported = {claim.text for _, claim in missing}
@@ -391,7 +393,8 @@ def _expression(unsupported: Found, text: str, operands: Sequence[Found]) -> str
     if len(alike) > _MOST_OPERANDS:  # more give too many sums that are right by chance
         return ""
     for first, second in combinations(sorted(alike, reverse=True), 2):
-        larger, smaller = alike[first], alike[second]
+        larger = alike[first]
+        smaller = alike[second]
         falls = larger.start < unsupported.start < smaller.start
         rises = smaller.start < unsupported.start < larger.start
         if first + second == value:
@@ -467,8 +470,8 @@ def _unheld(text: str, held: Sequence["_Held"]) -> list[Found]:
     marks = [mark for mark in _LIST_MARK.finditer(text) if not begins_with_month(text[mark.end() :])]
     is_list = len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]
     places = {mark.start(1) for mark in marks} if is_list else set()
-    claims = [found for found in scan(text) if found.claims and found.start not in places]
-    return [found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held))]
+    claims = [mention for mention in scan(text) if mention.claims and mention.start not in places]
+    return [mention for mention in claims if not (_is_held(mention, held) or _is_pronoun(mention, held))]
 
 
 @dataclass
@@ -487,9 +490,9 @@ class _Held:
 @lru_cache(maxsize=256)
 def _read(source: str) -> _Held:
     held = _Held()
-    for found in scan(source):
-        held.keys |= found.gives
-        if (amount := found.amount) is None:
+    for mention in scan(source):
+        held.keys |= mention.gives
+        if (amount := mention.amount) is None:
             continue
         held.amounts[amount.written][amount] = None
         held.rates |= amount.rates
@@ -511,24 +514,26 @@ def _size(amount: Amount) -> tuple[Fraction, str, str] | None:
     return amount.value * size, unit, amount.rate
 
 
-def _is_pronoun(found: Found, held: Sequence[_Held]) -> bool:
-    """Whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is."""
-    amount = found.amount
-    if amount is None or found.claim.text.lower() not in ("one", "one day") or amount.currency:
+def _is_pronoun(mention: Found, held: Sequence[_Held]) -> bool:
+    """
+    Return whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is.
+    """
+    amount = mention.amount
+    if amount is None or mention.claim.text.lower() not in ("one", "one day") or amount.currency:
         return False
     return not any(amount.head in source.heads for source in held)
 
 
-def _is_held(found: Found, sources: Sequence[_Held]) -> bool:
-    if found.apart and all(any(key in source.keys for source in sources) for key in found.apart):
+def _is_held(mention: Found, sources: Sequence[_Held]) -> bool:
+    if mention.apart and all(any(key in source.keys for source in sources) for key in mention.apart):
         return True
-    return any(_holds(source, found) for source in sources)
+    return any(_holds(source, mention) for source in sources)
 
 
-def _holds(source: _Held, found: Found) -> bool:
-    if found.needs & source.keys or (found.together and found.together <= source.keys):
+def _holds(source: _Held, mention: Found) -> bool:
+    if mention.needs & source.keys or (mention.together and mention.together <= source.keys):
         return True
-    claimed = found.amount
+    claimed = mention.amount
     if claimed is None:
         return False
     if any(_is_same(claimed, held, source) for held in _candidates(claimed, source)):
@@ -548,7 +553,7 @@ def _holds(source: _Held, found: Found) -> bool:
 
 
 def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
-    """What has the same value, or the same writing where that can be read in two ways."""
+    """Return the amounts of the same value, or of the same writing where that can be read in two ways."""
     written = source.amounts.get(claimed.written, ())
     if claimed.value is None or claimed.version:
         return written
@@ -561,7 +566,7 @@ def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
 
 
 def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
-    """Whether a held number of the same value measures or counts what is claimed."""
+    """Return whether a held number of the same value measures or counts what is claimed."""
     measures = bool(held.currency or held.unit)
     if claimed.currency or claimed.unit:
         same_rate = not claimed.rate or claimed.rate == held.rate
@@ -596,7 +601,9 @@ def _same_measure(claimed: Amount, held: Amount) -> bool:
 
 
 def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
-    """Whether "12 laptops" is held: as such, as "Laptops: 12", or in a twelve that counts nothing else."""
+    """
+    Return whether "12 laptops" is held: as such, as "Laptops: 12", or in a twelve that counts nothing else.
+    """
     if held.currency or held.unit or held.ordinal:
         return False
     if held.head:
@@ -614,14 +621,16 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
 
 
 def _abbreviates(short: str, long: str) -> bool:
-    """Whether a word is another one without vowels, as "sts" of "stitches" and "pcs" of "pieces"."""
+    """Return whether a word is another one without vowels, as "sts" of "stitches" and "pcs" of "pieces"."""
     left = iter(long)
     has_form = short[:1] == long[:1] and set(short).isdisjoint("aeiou") and 1 < len(short) < 5
     return has_form and all(char in left for char in short)
 
 
 def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
-    """Whether a number that says of itself to be rounded is a held one, to the digits that it shows."""
+    """
+    Return whether a number that says of itself to be rounded is a held one, to the digits that it shows.
+    """
     if claimed.value is None or held.value is None or not claimed.value or held.value * claimed.value <= 0:
         return False
     off = claimed.value - held.value

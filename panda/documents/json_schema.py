@@ -219,15 +219,15 @@ def _look_up(root: Any, reference: str, place: _Place) -> Any:
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012
 
-    shown = reprlib.repr(reference)
+    quoted = reprlib.repr(reference)
     fix = "put what it names under $defs, and refer to it as #/$defs/NAME"
     if reference != "#" and not reference.startswith("#/"):
-        raise _wrong(place, f"the reference {shown} leads out of the schema, and nothing is retrieved", fix)
+        raise _wrong(place, f"the reference {quoted} leads out of the schema, and nothing is retrieved", fix)
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(root))
     try:
         return resolver.lookup(reference).contents
     except (Unresolvable, ValueError, TypeError, AttributeError) as exc:  # the last three for odd paths
-        raise _wrong(place, f"the reference {shown} leads to nothing", fix) from exc
+        raise _wrong(place, f"the reference {quoted} leads to nothing", fix) from exc
 
 
 @lru_cache(maxsize=_MAX_PATTERNS)
@@ -244,8 +244,8 @@ def _compile_pattern(pattern: str) -> Any:
         return re2.compile(whole_characters(text), options=options)
     except re2.error as exc:
         reason = exc.args[0] if exc.args else exc
-        told = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        message = f"the pattern {reprlib.repr(pattern)} cannot be matched in linear time: {told:.100}"
+        reason_text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        message = f"the pattern {reprlib.repr(pattern)} cannot be matched in linear time: {reason_text:.100}"
         raise ValueError(f"{message} (look-around and references to groups cannot)") from exc
 
 

@@ -21,7 +21,7 @@ def load_json(text: str | bytes, **options: Any) -> Any:
 
 
 def may_hold_halves(source: str) -> bool:
-    """Whether a JSON or YAML text may write half of a surrogate pair, or holds one."""
+    """Return whether a JSON or YAML text may write half of a surrogate pair, or holds one."""
     return ("\\" in source and _HALF_ESCAPES.search(source) is not None) or _HALVES.search(source) is not None
 
 
@@ -30,9 +30,9 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, list):
-        return [whole_characters(one) for one in value]
+        return [whole_characters(element) for element in value]
     if isinstance(value, dict):
-        return {whole_characters(key): whole_characters(one) for key, one in value.items()}
+        return {whole_characters(key): whole_characters(member) for key, member in value.items()}
     return value
 
 

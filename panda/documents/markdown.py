@@ -72,7 +72,17 @@ def read_blocks(text: str) -> list[Block]:
         last = lines[end - 1].strip()
         is_mark = end - first > 1 and last.startswith(token.markup) and not last.strip(token.markup)
         is_ruled = kind == "table" and end - first > 1 and _TABLE_RULE.match(lines[first + 1])
-        blocks.append(Block(kind, first, end, depth, title, is_mark or kind != "fence", bool(is_ruled)))
+        blocks.append(
+            Block(
+                kind,
+                first,
+                end,
+                depth=depth,
+                title=title,
+                is_closed=is_mark or kind != "fence",
+                is_ruled=bool(is_ruled),
+            )
+        )
     return blocks
 
 
@@ -166,15 +176,17 @@ def _is_row(line: str) -> bool:
 
 
 def _heads_table(state: "StateBlock", at: int) -> bool:
-    """Whether a table's rule with as many cells stands below a line."""
-    line, below = _line(state, at), _line(state, at + 1)
+    """Return whether a table's rule with as many cells stands below a line."""
+    line = _line(state, at)
+    below = _line(state, at + 1)
     if "|" not in line or not below.startswith(("|", "-", ":")) or not _TABLE_RULE.match(below):
         return False
     return len(split_cells(line)) == len(split_cells(below))
 
 
 def _text(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    at, line = start + 1, _line(state, start)
+    at = start + 1
+    line = _line(state, start)
     underline = _UNDERLINE.match(_line(state, at))
     if underline and ("=" in underline[1] or _is_title(line)):
         _push(state, "heading_open", start, at + 1, "h1" if "=" in underline[1] else "h2")
@@ -242,7 +254,8 @@ def _units(markdown: str) -> Iterator[TextUnit]:
     list_line: int | None = None
     last_number = 0
     for block in read_blocks(markdown):
-        first, held = block.first + 1, lines[block.first : block.end]
+        first = block.first + 1
+        held = lines[block.first : block.end]
         if block.kind in ("heading", "table", "text"):
             list_line = None
         if block.kind != "fence":
@@ -273,7 +286,9 @@ def _units(markdown: str) -> Iterator[TextUnit]:
                 last_number = number or 0
             if text := one_line(" ".join([item["text"], *held[1:]])):
                 depth = len(held[0].expandtabs(4)) - len(held[0].expandtabs(4).lstrip())
-                yield TextUnit(text, first, headings, "item", list_line, number, depth=depth)
+                yield TextUnit(
+                    text, first, headings, form="item", list_line=list_line, number=number, depth=depth
+                )
 
 
 def _without_comments(lines: Sequence[str]) -> list[str]:
@@ -379,7 +394,8 @@ def group_by_headings(text_units: Sequence[TextUnit]) -> tuple[KnowledgeSection,
     sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
     for headings, group in groupby(text_units, key=lambda unit: unit.headings):
-        anchor, chars = _anchor(headings, taken), 0
+        anchor = _anchor(headings, taken)
+        chars = 0
         parts: list[list[TextUnit]] = []
         for unit in group:
             chars += len(unit.text)
@@ -423,15 +439,15 @@ def find_wikilinks(text: str) -> list[str]:
 
 def spell_out_wikilinks(text: str) -> str:
     """A text with its links as a reader sees them."""
-    return _LINK.sub(_shown, text)
+    return _LINK.sub(_link_text, text)
 
 
-def _shown(link: re.Match[str]) -> str:
+def _link_text(link: re.Match[str]) -> str:
     note = link["note"].removesuffix("\\").strip()
     return (link["shown"] or "").strip() or ": ".join(filter(None, [note, (link["part"] or "").strip()]))
 
 
 def is_only_wikilinks(text: str) -> bool:
-    """Whether a text says nothing beside its links."""
+    """Return whether a text says nothing beside its links."""
     rest, links = _LINK.subn("", text)
     return links > 0 and not any(char.isalnum() for char in rest)

@@ -54,7 +54,7 @@ def statement_key(turn: int, n: int) -> str:
 
 
 def is_statement(relation: str) -> bool:
-    """Whether a key is one of statement_key."""
+    """Return whether a key is one of statement_key."""
     return _STATEMENT.fullmatch(relation) is not None
 
 
@@ -138,7 +138,7 @@ def suggest_field(value: object) -> str | None:
 
 
 def written_below(text: str, *, where: str) -> str:
-    """What a memory file says besides its front matter and its list, as its owner wrote it."""
+    """Return what a memory file says besides its front matter and its list, as its owner wrote it."""
     parts = _MARKER.split(split_front_matter(text, where=where).body, maxsplit=2)
     return "\n".join([parts[0], *parts[2:]])
 
@@ -166,7 +166,8 @@ class MemoryText:
         markers = [*_MARKER.finditer(body)][:2]
         self._has_list = len(markers) > 1
         start, end = (markers[0].end(), markers[1].start()) if self._has_list else (0, 0)
-        self._above, self._below = body[:start], body[end:]
+        self._above = body[:start]
+        self._below = body[end:]
         self._list = body[start:end].splitlines(keepends=True)
         self._places: dict[str, int] = {}  # the line of the list by the key that it shows
         for place, line in enumerate(self._list):
@@ -198,17 +199,20 @@ class MemoryText:
             self._show(key, value, source_turn)
 
     def lists_otherwise(self, key: str, value: object) -> bool:
-        """Whether the list has a line of a key, and it shows another value."""
+        """Return whether the list has a line of a key, and it shows another value."""
         place = self._place(key)
         match = None if place is None else _LISTED.match(self._list[place])
-        return match is not None and _shown(value) not in (match[2].strip(), _TURN.sub("", match[2].strip()))
+        return match is not None and _list_text(value) not in (
+            match[2].strip(),
+            _TURN.sub("", match[2].strip()),
+        )
 
     def _place(self, key: str) -> int | None:
         return self._places.get(key, self._places.get(_shown_key(key)))
 
     def _show(self, key: str, value: object, source_turn: int | None) -> None:
         suffix = "" if source_turn is None else f" (turn {source_turn})"
-        line = f"- {_shown_key(key)}: {_shown(value)}{suffix}"
+        line = f"- {_shown_key(key)}: {_list_text(value)}{suffix}"
         if (place := self._place(key)) is not None:
             former = self._list[place]
             self._list[place] = line + former[len(former.rstrip("\r\n")) :]
@@ -221,7 +225,9 @@ class MemoryText:
     @property
     def text(self) -> str:
         """The file as it has become. Raises DocumentError: an entry can't be changed or taken away alone."""
-        front, newline, added = self._front, self._newline, ""
+        front = self._front
+        newline = self._newline
+        added = ""
         cuts: list[tuple[int, int, str]] = []
         for key, fields in self._changes.items():
             own = [pair for pair in front.pairs if pair[0].value == key]
@@ -246,18 +252,19 @@ class MemoryText:
 
     def _check(self, source: str) -> None:
         """Raises DocumentError unless a front matter says what is set, and of all else what it said."""
-        former, found = self._front.values, None
+        former = self._front.values
+        written = None
         with suppress(YamlTextError):
-            found = node.value if (node := read_yaml(source, as_typed=True)) else {}
+            written = node.value if (node := read_yaml(source, as_typed=True)) else {}
         for key in {**self._changes, **former}:
             fields = self._changes.get(key)
-            if not isinstance(found, dict):
+            if not isinstance(written, dict):
                 is_right = False
             elif fields is not None:
-                entry = found.get(key)
+                entry = written.get(key)
                 is_right = isinstance(entry, dict) and entry.get("value") == as_read(fields["value"])
             else:
-                is_right = repr(found.get(key, self)) == repr(self if key in self._changes else former[key])
+                is_right = repr(written.get(key, self)) == repr(self if key in self._changes else former[key])
             if not is_right:
                 message = f"{key} cannot be changed without changing more"
                 raise DocumentError(message, where=self._where, fix="write one `key: value` a line")
@@ -267,14 +274,14 @@ def _shown_key(key: str) -> str:
     return one_line(key.replace("_", " "))
 
 
-def _shown(value: object) -> str:
+def _list_text(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else render_value(value)
 
 
 def _edits(
     source: str, name: YamlNode, node: YamlNode, fields: Mapping[str, object], newline: str
 ) -> Iterator[tuple[int, int, str]]:
-    """What is cut out of a source, from where to where, for what, to give an entry other values."""
+    """Yield the edits that give an entry other values: start and end in the source, and the new text."""
     inner = {field.value: (field, item) for field, item in node.pairs}
     if not ("value" in inner and set(inner) <= set(_FIELDS) and len(inner) == len(node.pairs)):
         yield node.start, node.end, _behind(name, node, _render_fields(fields))

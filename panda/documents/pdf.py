@@ -5,7 +5,7 @@ from io import BytesIO
 
 
 def has_pdf_reader() -> bool:
-    """Whether the library that reads a PDF is installed."""
+    """Return whether the library that reads a PDF is installed."""
     return find_spec("pypdf") is not None
 
 

@@ -39,7 +39,7 @@ class Picture:
 
     @property
     def file_name(self) -> str:
-        """What a copy of it is called: by its content."""
+        """Return the name of a copy, made of its content."""
         return f"{self.sha256[:16]}.{'png' if self.media_type == 'image/png' else 'jpg'}"
 
 
@@ -69,29 +69,36 @@ def _png_size(data: bytes) -> tuple[int, int]:
     if kind != b"IHDR" or len(header) != 13:
         raise PictureError("it is damaged: a PNG begins with a header")
     width, height = _checked(int.from_bytes(header[:4]), int.from_bytes(header[4:8]))
-    depth, colour, interlaced = header[8], header[9], header[12]
+    depth = header[8]
+    colour = header[9]
+    interlaced = header[12]
     if colour not in _CHANNELS or depth not in _DEPTHS:
         raise PictureError(f"it is damaged: PNG has no colour type {colour} of {depth} bits")
     declared = 0
-    for x, y, step_x, step_y in _ADAM7 if interlaced else ((0, 0, 1, 1),):
-        columns, lines = (width - x + step_x - 1) // step_x, (height - y + step_y - 1) // step_y
+    passes = _ADAM7 if interlaced else ((0, 0, 1, 1),)
+    for x, y, step_x, step_y in passes:
+        columns = (width - x + step_x - 1) // step_x
+        lines = (height - y + step_y - 1) // step_y
         if columns and lines:
             declared += lines * ((columns * depth * _CHANNELS[colour] + 7) // 8 + 1)  # 1 names the filter
-    told, most = f"{declared:,} bytes", f"{MOST_UNPACKED_BYTES:,}"
+    declared_size = f"{declared:,} bytes"
+    most = f"{MOST_UNPACKED_BYTES:,}"
     if declared > MOST_UNPACKED_BYTES:
-        raise PictureError(f"its pixels take {told}, more than the {most} they may")
+        raise PictureError(f"its pixels take {declared_size}, more than the {most} they may")
     unpacked = _unpacked_bytes((body for kind, body in chunks if kind == b"IDAT"), declared)
     if unpacked > declared:
-        raise PictureError(f"it is damaged: its pixels unpack to more than the {told} it declares")
+        raise PictureError(f"it is damaged: its pixels unpack to more than the {declared_size} it declares")
     if unpacked < declared:
         raise PictureError(f"it is damaged: it holds {height * unpacked // declared:,} of {height:,} lines")
     return width, height
 
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at, kind = len(_PNG), b""
+    at = len(_PNG)
+    kind = b""
     while kind != b"IEND":
-        kind, end = data[at + 4 : at + 8], at + 8 + int.from_bytes(data[at : at + 4])
+        kind = data[at + 4 : at + 8]
+        end = at + 8 + int.from_bytes(data[at : at + 4])
         if len(data) < end + 4:
             raise PictureError("it is cut short")
         if zlib.crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4]):
@@ -101,8 +108,9 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _unpacked_bytes(parts: Iterable[bytes], most: int) -> int:
-    """How many bytes zlib data unpacks to, none of them kept; it stops soon after *most*."""
-    unpacker, count = zlib.decompressobj(), 0
+    """Return how many bytes zlib data unpacks to, keeping none of them; it stops soon after *most*."""
+    unpacker = zlib.decompressobj()
+    count = 0
     try:
         for part in parts:
             while part and count <= most:
@@ -119,7 +127,8 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
     while at + 4 <= len(data):
         if data[at] != 0xFF:
             raise PictureError(f"it is damaged: there is no JPEG marker at byte {at:,}")
-        marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4])
+        marker = data[at + 1]
+        length = int.from_bytes(data[at + 2 : at + 4])
         if marker == 0xFF or marker in _BARE_MARKERS:
             at += 1 if marker == 0xFF else 2
         elif marker == 0xDA or length < 2:

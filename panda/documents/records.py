@@ -23,7 +23,8 @@ Time = Annotated[
         description="an instant of the years 2 to 9998, such as 2026-01-04T14:30:00Z",
     ),
 ]
-_FIRST_YEAR, _LAST_YEAR = 2, 9998
+_FIRST_YEAR = 2
+_LAST_YEAR = 9998
 _LEADS_NOWHERE = {"fix": PATH_FIX}
 _ID_FORM = "a user or session id of 1 to 64 of a-z, 0-9, _ and -"
 Words = Annotated[str, Meta(pattern=r"^\s*[^\s\x00][^\x00]*\Z", description="a text")]
@@ -102,12 +103,12 @@ def decode(
     """
     try:
         record = convert(cls, value)
-        found = _first_fault(cls, value, key) if dataclasses.is_dataclass(cls) else None
+        first_fault = _first_fault(cls, value, key) if dataclasses.is_dataclass(cls) else None
     except msgspec.ValidationError as exc:
-        found = _first_fault(cls, value, key) or (key, str(exc), None)
-    if found is None:
+        first_fault = _first_fault(cls, value, key) or (key, str(exc), None)
+    if first_fault is None:
         return record
-    place, message, fix = found
+    place, message, fix = first_fault
     if text is None:
         raise fault(message, where, key=place or None, fix=fix)
     from panda.documents.yaml_text import line_of  # it loads yaml, and help must not
@@ -128,7 +129,8 @@ def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
     """The first thing in a value that is not of its type, as deep as it can be told; None if it fits."""
     for member in _members(kind):
         member = get_args(member)[0] if get_origin(member) is Annotated else member
-        inner, origin = get_args(member), get_origin(member) or member
+        inner = get_args(member)
+        origin = get_origin(member) or member
         parts: list[tuple[Any, Any, str]] = []  # type, value and key of what the value consists of
         names: Collection[str] = ()  # keys that it may have; of none given, any
         missing: list[str] = []
@@ -136,10 +138,14 @@ def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
             config = getattr(member, "__struct_config__", None)
             if config and config.tag is not None and value.get(config.tag_field) != config.tag:
                 continue  # another member is meant
-            known, required = _fields(member)
-            names = known if config is None or config.forbid_unknown_fields else ()
+            types_by_key, required = _fields(member)
+            names = types_by_key if config is None or config.forbid_unknown_fields else ()
             missing = [name for name in required if name not in value]
-            parts = [(known[name], part, _below(key, name)) for name, part in value.items() if name in known]
+            parts = [
+                (types_by_key[name], part, _below(key, name))
+                for name, part in value.items()
+                if name in types_by_key
+            ]
         elif isinstance(value, dict) and origin in (dict, Mapping) and inner:
             names = get_args(inner[0]) if get_origin(inner[0]) is Literal else ()
             parts = [(inner[1], part, _below(key, name)) for name, part in value.items()]
@@ -152,8 +158,8 @@ def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
         if missing:
             return _below(key, missing[0]), f"{missing[0]} is missing", f"add {missing[0]}"
         for part in parts:
-            if found := _first_fault(*part):
-                return found
+            if first_fault := _first_fault(*part):
+                return first_fault
         if parts:
             break
     try:
@@ -163,7 +169,7 @@ def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
         is_key = isinstance(value, dict) and any(
             name in _fields(m)[0] for m in _members(kind) if _is_record(m)
         )
-        return _below(key, name) if is_key else key, *_told(kind, value, key, str(exc))
+        return _below(key, name) if is_key else key, *_describe_type_fault(kind, value, key, str(exc))
     return None
 
 
@@ -182,14 +188,15 @@ def _below(key: str, name: str) -> str:
 @cache
 def _fields(cls: type) -> tuple[dict[str, Any], list[str]]:
     """The types of a record's keys, with that of its tag, and the keys that must be there."""
-    hints, info = get_type_hints(cls, include_extras=True), cast(Any, msgspec.inspect.type_info(cls))
-    known = {field.encode_name: hints[field.name] for field in info.fields}
+    hints = get_type_hints(cls, include_extras=True)
+    info = cast(Any, msgspec.inspect.type_info(cls))
+    types_by_key = {field.encode_name: hints[field.name] for field in info.fields}
     if getattr(info, "tag_field", None):
-        known[info.tag_field] = Any
-    return known, [field.encode_name for field in info.fields if field.required]
+        types_by_key[info.tag_field] = Any
+    return types_by_key, [field.encode_name for field in info.fields if field.required]
 
 
-def _told(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str | None]:
+def _describe_type_fault(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str | None]:
     """Message and fix for a value that is not of its type."""
     name = key.rpartition(".")[2] or "the file"
     members = [member for member in _members(kind) if member is not msgspec.UnsetType]
@@ -204,14 +211,14 @@ def _told(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str 
     wanted = [None if _is_form(member, value) else _wanted(member) for member in members]
     if None in wanted:
         return otherwise, fix
-    told = " or ".join(dict.fromkeys(filter(None, wanted)))
+    expected = " or ".join(dict.fromkeys(filter(None, wanted)))
     if "a mapping" in wanted and isinstance(value, dict):
         return otherwise, fix
-    return f"{name} must be {told}, but is {value!r:.60}", fix or f"give {told}"
+    return f"{name} must be {expected}, but is {value!r:.60}", fix or f"give {expected}"
 
 
 def _is_form(kind: Any, value: object) -> bool:
-    """Whether a text lacks a form that there are no words for."""
+    """Return whether a text lacks a form that there are no words for."""
     meta = get_args(kind)[1] if get_origin(kind) is Annotated else None
     return meta is not None and isinstance(value, str) and bool(meta.pattern) and not meta.description
 
@@ -224,7 +231,7 @@ _PLAIN: Mapping[Any, str] = {
 
 
 def _wanted(kind: Any) -> str | None:
-    """What a type wants, in words; None if there are none for it."""
+    """Return what a type wants, in words; None if there are none for it."""
     if get_origin(kind) is Annotated:
         inner, meta = get_args(kind)[:2]
         least = meta.ge if meta.ge is not None else meta.gt
@@ -233,7 +240,8 @@ def _wanted(kind: Any) -> str | None:
         if meta.le is not None:
             return f"{_wanted(inner)} from {least:,} to {meta.le:,}"
         return f"{_wanted(inner)} {'above' if meta.ge is None else 'of at least'} {least:,}"
-    origin, inner = get_origin(kind) or kind, get_args(kind)
+    origin = get_origin(kind) or kind
+    inner = get_args(kind)
     if origin in (list, tuple) and inner and inner[0] is str:
         return "a list of texts"
     return "a mapping" if _is_record(origin) else _PLAIN.get(origin)

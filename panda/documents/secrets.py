@@ -28,7 +28,7 @@ _SEPARATORS = re.compile(r"[\s;,=:&\"']+")
 
 
 def has_userinfo(url: str) -> bool:
-    """Whether an address has a user or a password before its host."""
+    """Return whether an address has a user or a password before its host."""
     return _USERINFO.search(url) is not None
 
 
@@ -62,7 +62,7 @@ def _secrets_of_body(value: object, *, is_secret: bool) -> Iterator[str]:
 
 
 def _is_random(text: str, *, min_chars: int) -> bool:
-    """Whether a text looks like a key and not like a word."""
+    """Return whether a text looks like a key and not like a word."""
     return len(text) >= min_chars and " " not in text and any(char.isdigit() for char in text)
 
 

@@ -215,7 +215,7 @@ class _Sentence:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found = scan(text)
+        self._values = scan(text)
         self._names = find_names(text)
         self._content = list(content_words(text))
 
@@ -245,14 +245,14 @@ class _Sentence:
             above=outer,
             names=self.part().name_stems | headings.name_stems,
             around=set(),
-            values=self._found,
+            values=self._values,
             is_row=is_row,
         )
 
     def _parts(self, start: int, joint: re.Pattern[str], *, is_answer: bool) -> list[StatementPart]:
         """Return the parts; one with nothing but a value of another kind ends the one before."""
         whole = [match.span() for match in _ASIDE.finditer(self._text)]
-        whole += [(value.start, value.end) for value in self._found]
+        whole += [(value.start, value.end) for value in self._values]
         joints: list[tuple[int, int]] = []
         if len(self._text) <= _MOST_SENTENCE_CHARS:
             spans = (match.span() for match in joint.finditer(self._text, start))
@@ -273,7 +273,7 @@ class _Sentence:
     def part(self, first: int = 0, end: int | None = None) -> StatementPart:
         """Return what stands between two indexes."""
         end = len(self._text) if end is None else end
-        inside = [value for value in self._found if first <= value.start < end]
+        inside = [value for value in self._values if first <= value.start < end]
         taken = {at for value in inside for at in range(value.start, rate_after(self._text, value.end)[1])}
         words = [word for word in self._content if first <= word.start < end and word.start not in taken]
         names = [name for name in self._names if first <= name.start < end and name.start not in taken]

@@ -45,9 +45,9 @@ def shorten(text: str, most_chars: int, mark: str = "…") -> str:
     return (words or head).rstrip() + mark
 
 
-def nearest(name: str, known: Collection[str], otherwise: str = "") -> str:
-    """What is to be done about a name that is none of those known: the nearest of them, or all."""
-    folded = {option.casefold(): option for option in known}
+def nearest(name: str, choices: Collection[str], otherwise: str = "") -> str:
+    """Return a hint for a name that is none of the *choices*: the nearest of them, or all."""
+    folded = {option.casefold(): option for option in choices}
     near = get_close_matches(name[:60].casefold(), folded, n=1, cutoff=0.5)
     listed = otherwise or f"use one of {', '.join(folded.values()) or '(none)'}"
     return f"did you mean {folded[near[0]]}?" if near else listed
@@ -55,22 +55,26 @@ def nearest(name: str, known: Collection[str], otherwise: str = "") -> str:
 
 def strip_citations(text: str) -> str:
     """An answer as rendered, without its marks like [1] and without its list of sources."""
-    kept: list[str] = []
+    kept_lines: list[str] = []
     heading: list[str] = []  # with the blank lines below it: only above a list of sources it is theirs
     in_sources = False
     for line in text.split("\n"):
         if _SOURCE_LINE.match(line):
-            heading, in_sources = [], True
+            heading = []
+            in_sources = True
         elif _SOURCES_HEADING.match(line):
-            kept += heading
-            heading, in_sources = [line], False
+            kept_lines += heading
+            heading = [line]
+            in_sources = False
         elif not line.strip() and (heading or in_sources):
-            heading += [line] if heading else []
+            if heading:
+                heading.append(line)
         else:
-            kept += [*heading, _CITATION.sub("", line)]
-            heading, in_sources = [], False
-    kept += heading
-    stripped = "\n".join(kept).rstrip("\n")
+            kept_lines += [*heading, _CITATION.sub("", line)]
+            heading = []
+            in_sources = False
+    kept_lines += heading
+    stripped = "\n".join(kept_lines).rstrip("\n")
     return stripped + "\n" if text.endswith("\n") and stripped else stripped
 
 
@@ -152,10 +156,10 @@ def visible(text: str) -> str:
     return UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
 
 
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:  # a byte of a name that is not UTF-8, as node ids write it
-        return escape_path(found[0])
+        return escape_path(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
@@ -168,9 +172,9 @@ def escape_path(path: str) -> str:
     return _NAME_PARTS.sub(_escaped_bytes, path)
 
 
-def _escaped_bytes(found: re.Match[str]) -> str:
-    is_byte = "\udc80" <= found[0] <= "\udcff"
-    return quote_from_bytes(found[0].encode("utf-8", "surrogateescape" if is_byte else "surrogatepass"))
+def _escaped_bytes(match: re.Match[str]) -> str:
+    is_byte = "\udc80" <= match[0] <= "\udcff"
+    return quote_from_bytes(match[0].encode("utf-8", "surrogateescape" if is_byte else "surrogatepass"))
 
 
 def unescape_path(name: str) -> str:

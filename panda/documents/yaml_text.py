@@ -74,11 +74,13 @@ def read_yaml(text: str, *, as_typed: bool = False, above: int = 0) -> YamlNode 
         except (yaml.YAMLError, UnicodeError):
             return _compose(text, yaml.SafeLoader, as_typed, above)  # it reads more and tells more
     except yaml.MarkedYAMLError as exc:
-        mark, opened = exc.problem_mark or exc.context_mark, exc.context_mark
+        mark = exc.problem_mark or exc.context_mark
+        opened = exc.context_mark
         message = exc.problem or exc.context or "it cannot be read"
         if mark is not None and opened is not None and mark.line >= len(text.splitlines()):
             is_quote = exc.context == "while scanning a quoted scalar"
-            message, mark = f"{'a quote' if is_quote else 'what begins there'} is never closed", opened
+            message = f"{'a quote' if is_quote else 'what begins there'} is never closed"
+            mark = opened
         raise YamlTextError(f"not valid YAML: {message}", above + mark.line + 1 if mark else None) from exc
     except (yaml.YAMLError, UnicodeError) as exc:
         raise YamlTextError(f"not valid YAML: {str(exc).splitlines()[0]}", None) from exc
@@ -90,7 +92,9 @@ def _compose(text: str, loader: Any, as_typed: bool, above: int) -> YamlNode | N
     events: Any = yaml.parse(text, Loader=loader)
     for event in events:
         opening, nodes = levels[-1]
-        start, end, line = event.start_mark.index, event.end_mark.index, above + event.start_mark.line + 1
+        start = event.start_mark.index
+        end = event.end_mark.index
+        line = above + event.start_mark.line + 1
         is_key = isinstance(opening, yaml.MappingStartEvent) and len(nodes) % 2 == 0
         if getattr(event, "tag", None) not in _TEXT_TAGS:
             raise YamlTextError(f"not a JSON-like value: the tag {event.tag} is not read", line)
@@ -109,16 +113,18 @@ def _compose(text: str, loader: Any, as_typed: bool, above: int) -> YamlNode | N
             levels.append((event, []))
         elif isinstance(event, yaml.CollectionEndEvent):
             levels.pop()
-            start, line = opening.start_mark.index, above + opening.start_mark.line + 1
+            start = opening.start_mark.index
+            line = above + opening.start_mark.line + 1
             end = end if opening.flow_style else nodes[-1].end
             pairs: _Pairs = ()
             value = [item.value for item in nodes]
             if isinstance(event, yaml.MappingEndEvent):
-                pairs, nodes = tuple(zip(nodes[::2], nodes[1::2], strict=True)), []
+                pairs = tuple(zip(nodes[::2], nodes[1::2], strict=True))
+                nodes = []
                 value = {key.value: item.value for key, item in pairs}
                 if len(value) < len(pairs) and not as_typed:
                     _refuse_doubled(pairs)
-            levels[-1][1].append(YamlNode(value, start, end, line, pairs, tuple(nodes)))
+            levels[-1][1].append(YamlNode(value, start, end, line, pairs=pairs, items=tuple(nodes)))
         elif isinstance(event, yaml.AliasEvent):
             message = f"not valid YAML: the alias *{event.anchor} is not read: write the value itself"
             raise YamlTextError(message, line)
@@ -152,7 +158,10 @@ def _plain_value(source: str, line: int) -> Any:
 
 
 def read_typed(source: str) -> Any:
-    """What a plain word says that somebody typed: null, true, false, a number that prints as typed, text."""
+    """
+    Return the value of a plain word that somebody typed: null, true, false, a number that prints as typed,
+    text.
+    """
     if source in _WORDS:
         return _WORDS[source]
     if _TYPED_INT.fullmatch(source):
@@ -192,7 +201,9 @@ def line_of(text: str, key: str) -> int | None:
     (3, 1, None)
     """
     try:
-        node, line, left = read_yaml(text, as_typed=True), None, key
+        node = read_yaml(text, as_typed=True)
+        line = None
+        left = key
     except YamlTextError:  # JSON with a key of a thousand characters
         return None
     while node is not None and left:
@@ -279,7 +290,8 @@ class _FrontMatter(YAMLHandler):
 
     def __init__(self, rest: str, above: int) -> None:
         super().__init__()
-        self._rest, self._above = rest, above
+        self._rest = rest
+        self._above = above
         self.source: str | None = None  # None: the library has found no end of it
         self.node: YamlNode | None = None
 
@@ -294,16 +306,19 @@ class _FrontMatter(YAMLHandler):
 def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     """A text cut in two. Raises DocumentError: the front matter has no end, is not YAML, or is no mapping."""
     lead = len(text) - len(text.lstrip("\ufeff \t\r\n"))
-    above, front = text.count("\n", 0, lead), text[lead:]
+    above = text.count("\n", 0, lead)
+    front = text[lead:]
     if not (border := YAMLHandler.FM_BOUNDARY.match(front)):
         return FrontMatterText("", "", "", text)
     handler = _FrontMatter(front[border.end() :], above + border[0].count("\n"))  # it may end in blank lines
     try:
         frontmatter.parse(front, handler=handler)
     except YamlTextError as exc:
-        line, advice = exc.line or above + 2, "mend that line" if exc.line else None
+        line = exc.line or above + 2
+        advice = "mend that line" if exc.line else None
         raise DocumentError(f"the front matter is {exc}", where, line=line, fix=advice) from exc
-    source, node = handler.source, handler.node
+    source = handler.source
+    node = handler.node
     if source is None:
         fix = "end it with a line that holds only ---"
         raise DocumentError("the front matter is not closed", where, line=above + 1, fix=fix)

@@ -129,13 +129,15 @@ class Executions:
     """The log of a store, each line read once; other threads wait for *guard*."""
 
     def __init__(self, layout: Layout) -> None:
-        self._layout, self._tail = layout, LineTail(layout.executions_log, Execution)
+        self._layout = layout
+        self._tail = LineTail(layout.executions_log, Execution)
         self._connection = sqlite3.connect("", check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
         self._connection.executescript(_SCHEMA)
         self.guard = RLock()
         self.damaged: list[Problem] = []
-        self._changes, self._sums = 0, dict[tuple[object, ...], dict[str, ExecutionStats]]()
+        self._changes = 0
+        self._sums = dict[tuple[object, ...], dict[str, ExecutionStats]]()
 
     def close(self) -> None:
         """Give the table up."""
@@ -171,7 +173,8 @@ class Executions:
                 yield _row(part.record)
 
     def _verdict(self, user: str, turn: str) -> tuple[object, ...]:
-        status, number = "", turn_number(turn)
+        status = ""
+        number = turn_number(turn)
         if number is not None:
             with suppress(Problem, OSError):
                 status = load(Metadata, self._layout.of(user).turn(number) / METADATA_JSON).status
@@ -188,19 +191,25 @@ class Executions:
         return self._connection.execute(text, values * query.count("{where}")).fetchall()
 
     def contexts(self, user: str, where: Where) -> ContextStats:
-        """What phase 2 measured in the turns of a user, the newest of which are read."""
+        """Return what phase 2 measured in the turns of a user, the newest of which are read."""
         rows = self.select("DISTINCT turn_id", {**where, "user_id = ?": user, "turn_id > ?": ""})
-        found: list[ContextMetrics] = []
+        contexts: list[ContextMetrics] = []
         for number in sorted((turn_number(turn) or 0 for (turn,) in rows), reverse=True)[:MOST_TURNS]:
             with suppress(Problem, OSError):
                 metrics = find(Metrics, self._layout.of(user).turn(number).directory)
-                found += [metrics.context] if metrics and metrics.context is not UNSET else []
-        used = {kind: [getattr(one.coverage, kind) for one in found] for kind in Coverage.__struct_fields__}
+                if metrics and metrics.context is not UNSET:
+                    contexts.append(metrics.context)
+        used = {
+            kind: [getattr(context.coverage, kind) for context in contexts]
+            for kind in Coverage.__struct_fields__
+        }
         return ContextStats(
-            len(found),
-            round(sum(one.context_quality for one in found) / len(found), 4) if found else None,
-            sum(one.constraints for one in found),
-            sum(one.constraints_missing for one in found),
+            len(contexts),
+            round(sum(context.context_quality for context in contexts) / len(contexts), 4)
+            if contexts
+            else None,
+            sum(context.constraints for context in contexts),
+            sum(context.constraints_missing for context in contexts),
             {kind: {"turns": sum(map(bool, nodes)), "nodes": sum(nodes)} for kind, nodes in used.items()},
         )
 
@@ -209,7 +218,9 @@ class Executions:
         return self._rows(_BINS, where)
 
     def sums(self, where: Where, by: str | None = None) -> dict[str, ExecutionStats]:
-        """What each group adds up to, sorted by its name; under "" all together if they are not grouped."""
+        """
+        Return the sums of each group, sorted by its name; under "" all together if they are not grouped.
+        """
         if (key := (by, *where.items())) not in self._sums:
             sums = self._sums[key] = {}
             for row in self._rows(_SUMS, where, BY[by] if by else "''"):
@@ -223,14 +234,14 @@ class Executions:
         return self._sums[key]
 
     def compressions(self, where: Where) -> dict[str, dict[str, Any]]:
-        """What the compressions add up to by type of content, sorted, and under "" all of them."""
+        """Return the sums of the compressions by type of content, sorted, and under "" all of them."""
         rows = self._rows(_CUTS, where)
         rows += self._rows(f"{_CUTS} AND content_type <> '' GROUP BY 1 ORDER BY 1", where, "content_type")
         return {row.pop("grouped"): row for row in map(dict, rows)}
 
 
 def _row(line: Execution) -> list[object]:
-    """What a line says, in the order of _COLUMNS."""
+    """Return the values of a line, in the order of _COLUMNS."""
     values = [value[:_TEXT_CHARS] if isinstance(value, str) else value for value in _VALUES(line)]
     return [None if value is UNSET else value for value in values]
 
@@ -249,11 +260,13 @@ def turn_executions(store: UserStore, turn: int, begun: datetime, ended: datetim
     The lines of the log that are a turn's. Lines stand in the order of their times: only those of the time
     in which the turn ran are read.
     """
-    path, name = store.executions_log, turn_name(turn)
+    path = store.executions_log
+    name = turn_name(turn)
     if not path.is_file():
         return TurnExecutions()
     lines: list[Execution] = []
-    left, last = _MOST_BYTES, render_time(ended + _SLACK).encode()
+    left = _MOST_BYTES
+    last = render_time(ended + _SLACK).encode()
     with store_errors(path, "read"), path.open("rb") as file:
         _seek(file, render_time(begun - _SLACK).encode())
         for text in file:

@@ -52,7 +52,9 @@ class Index:
     """
 
     def __init__(self, layout: Layout, *, wait_seconds: float = 30.0, private: bool = False) -> None:
-        self._layout, self._path, self._wait_seconds = layout, layout.turn_index, wait_seconds
+        self._layout = layout
+        self._path = layout.turn_index
+        self._wait_seconds = wait_seconds
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None  # device and inode of the opened file
         self._statistics: dict[str, Statistics] = {}  # by user, as long as nothing is written
@@ -61,10 +63,12 @@ class Index:
         place = next(path for path in (layout.indexes, *layout.indexes.parents) if path.exists())
         there = [path for path in (place, self._path) if path.exists()]
         may_write = not layout.read_only_mark.exists() and all(os.access(path, os.W_OK) for path in there)
-        self._uses: Literal["file", "file as it is", "copy", "nothing"] = (
-            "copy" if private else "file" if may_write else "file as it is"
-        )
+        self._uses: Literal["file", "file as it is", "copy", "nothing"] = "file as it is"
         """What is opened; "nothing" is a copy of none: it begins empty."""
+        if private:
+            self._uses = "copy"
+        elif may_write:
+            self._uses = "file"
 
     def close(self) -> None:
         """Close the file; the next use opens it again. A copy is lost."""
@@ -114,19 +118,22 @@ class Index:
         def act() -> dict[str, SyncReport]:
             with self._opened(self._wait_seconds) as connection:
                 connection.execute("PRAGMA cache_size = -64000")  # a page put off would be written again
-                for table in TABLES if full else ():
-                    connection.execute(f"DELETE FROM {table}")
-                known = (user for (user,) in connection.execute("SELECT user FROM users"))
-                everybody = sorted({*users_of(self._layout), *known})
+                if full:
+                    for table in TABLES:
+                        connection.execute(f"DELETE FROM {table}")
+                rebuilt_users = users
+                if full or rebuilt_users is None:
+                    indexed_users = (user for (user,) in connection.execute("SELECT user FROM users"))
+                    rebuilt_users = sorted({*users_of(self._layout), *indexed_users})
                 return {
                     user: UserTables(connection, user).take_in(self._layout.of(user), None)
-                    for user in (everybody if full or users is None else users)
+                    for user in rebuilt_users
                 }
 
         return self._again(act, for_reading=False)
 
     def behind(self, user: str) -> Difference:
-        """What rebuild would take in, by a look at every file; makes no file that is gone."""
+        """Return what rebuild would take in, by a look at every file; makes no file that is gone."""
         with self._guard:
             if self._uses == "file" and not self._path.exists():
                 self._leave_the_file()
@@ -134,8 +141,8 @@ class Index:
 
     def read(self, user: str, act: Callable[[IndexView], _T], *, as_of: AsOf | None = None) -> _T:
         """
-        What something makes of the user's entries, all or as of one moment. It gets the entries, asks nothing
-        else of this index, and is called again if the files vanish.
+        Return what a function makes of the user's entries, all or as of one moment. It gets the entries, asks
+        nothing else of this index, and is called again if the files vanish.
         """
 
         def attempt() -> _T:
@@ -176,7 +183,10 @@ class Index:
 
     @contextmanager
     def _opened(self, wait_seconds: float | None = None) -> Iterator[sqlite3.Connection]:
-        """What the index holds at one moment; with a time to wait to be written, as a whole or not at all."""
+        """
+        Yield a connection to the index at one moment; with a time to wait it may be written, as a whole or
+        not at all.
+        """
         to_write = wait_seconds is not None
         if to_write and self._uses == "file as it is":
             self.close()
@@ -208,7 +218,8 @@ class Index:
 
     def _translated(self, exc: sqlite3.DatabaseError) -> Exception:
         extended = getattr(exc, "sqlite_errorcode", 0)
-        code, is_moved = extended & 0xFF, extended == sqlite3.SQLITE_READONLY_DBMOVED
+        code = extended & 0xFF
+        is_moved = extended == sqlite3.SQLITE_READONLY_DBMOVED
         if extended in _NO_ROOM or (code == sqlite3.SQLITE_READONLY and not is_moved):
             number = errno.ENOSPC if extended in _NO_ROOM else errno.EROFS
             with store_errors(self._layout.indexes, "write in"):

@@ -54,7 +54,8 @@ BROKEN = ""  # stamp of a source of which something could not be read: it is tri
 _TURNS = "turns/"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEADER_CHARS = 150
-_AT_ONCE, _READERS = 128, 8
+_AT_ONCE = 128
+_READERS = 8
 _NO_FILE = "-"
 _UNREADABLE = "unreadable"
 _VISIT = ">"  # how the part of a stamp begins that tells of a visit
@@ -138,7 +139,8 @@ def scan(store: UserStore, turns: Sequence[int]) -> dict[str, str]:
     The memory files, the notes and some turns, as far as they are there, each with a stamp that changes when
     a file does: paths relative to the user's directory, escaped as in node ids.
     """
-    root, knowledge = str(store.home), str(store.knowledge)
+    root = str(store.home)
+    knowledge = str(store.knowledge)
     stamps = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
     for name, may_be_read in list_notes(knowledge).items():
         source = escape_path(f"{NOTES}{name}" if name else NOTES[:-1])
@@ -165,7 +167,9 @@ def turns_stamp(store: UserStore) -> str | None:
 
 
 def _side_by_side(act: Callable[[_T], _Made], things: Sequence[_T]) -> Iterator[_Made]:
-    """What a function makes of each, in order and many at once: each waits for the disk most of its time."""
+    """
+    Yield the results of a function in order, many computed at once: each waits for the disk most of its time.
+    """
 
     def act_on(part: Sequence[_T]) -> list[_Made]:
         return [act(thing) for thing in part]
@@ -234,7 +238,8 @@ def find_note_files(knowledge: str) -> NoteFiles:
     notes: dict[str, bool] = {}
     skipped: list[str] = []
     seen: set[tuple[int, int]] = set()
-    todo, links = [""], list[str]()
+    todo = [""]
+    links = list[str]()
     while todo or links:
         links.sort(reverse=True)
         below = todo.pop() if todo else links.pop()
@@ -264,14 +269,14 @@ def find_note_files(knowledge: str) -> NoteFiles:
 
 
 def skipped_files(knowledge: Path, names: Sequence[str]) -> list[NoteFormatError]:
-    """What is told of files below a knowledge directory that are no notes."""
+    """Return a problem for each file below a knowledge directory that is no note."""
     fix = "save it as Markdown, text or HTML if an answer shall quote it"
     message = "it is no note by its name and is not read"
     return [NoteFormatError(message, str(knowledge / n), fix=fix, verdict=Verdict.SOUND) for n in names]
 
 
 def is_note_name(name: str) -> bool:
-    """Whether a file of this name is a note."""
+    """Return whether a file of this name is a note."""
     return os.path.splitext(name)[1].lower() in NOTE_SUFFIXES  # noqa: PTH122 - thousands of calls
 
 
@@ -344,12 +349,14 @@ def _turn_entry(
     place: str, source: str, files: Sequence[str], research: Sequence[IndexEntry]
 ) -> IndexEntry | None:
     """The entry of a turn; None if it is not saved."""
-    paths, number = TurnPaths(Path(place)), turn_of(source)
+    paths = TurnPaths(Path(place))
+    number = turn_of(source)
     summary = [name for name in files if name == layout.INDEX_SUMMARY_JSON]
     turn = load_turn(paths, number, names=summary)  # of the others it needs but the topic
     if turn.status not in SAVED_STATUSES:
         return None
-    words, intent = list[str](), turn.intent
+    words = list[str]()
+    intent = turn.intent
     if layout.QUERY_ANALYSIS_JSON in files:
         analysis = load(QueryAnalysis, paths / layout.QUERY_ANALYSIS_JSON)
         words, intent = [*analysis.entities], intent or analysis.intent
@@ -359,7 +366,7 @@ def _turn_entry(
         words += [tool.replace(".", " ").replace("_", " ") for tool in tools if tool]
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     is_marked = "[" in turn.response or "ource" in turn.response
-    topic = turn.research_topic or "".join(key_of(one.node_id) for one in research)
+    topic = turn.research_topic or "".join(key_of(research_entry.node_id) for research_entry in research)
     about = (number, NodeKind.TURN.id(number), "turn_summary", f"Turn {number}: {header}", _seconds(turn.at))
     entry = IndexEntry(
         *(0, source, *about),
@@ -456,7 +463,8 @@ def _note_entries(note: NoteText, source: str) -> Iterator[IndexEntry]:
 
 def _research_entry(place: str, source: str) -> IndexEntry:
     research = load(Research, Path(f"{place}/{layout.RESEARCH_JSON}"))
-    topic, path = one_line(research.topic), f"{source}/{layout.RESEARCH_JSON}"
+    topic = one_line(research.topic)
+    path = f"{source}/{layout.RESEARCH_JSON}"
     header = f"Research {topic}: {one_line(research.summary)}"
     about = (NodeKind.RESEARCH.id(research.topic), "research_cache", header, _seconds(research.created_at))
     entry = IndexEntry(
@@ -472,12 +480,14 @@ def _research_entry(place: str, source: str) -> IndexEntry:
 
 def _visit_entry(place: str, source: str, name: str) -> IndexEntry:
     visit = load_visit(Path(f"{place}/webpage_cache/{unescape_path(name)}"))
-    manifest, site = visit.manifest, visit.manifest.url
+    manifest = visit.manifest
+    site = visit.manifest.url
     with suppress(ValueError):
         site = urlsplit(site).hostname or site
     site, path = site.removeprefix("www."), f"{source}/webpage_cache/{name}"
     lines = [line for zone in visit.extracted.zones or () if zone.is_quotable for line in zone.items]
-    header, seconds = f"Visit of {site}: {one_line(visit.title)}", _seconds(manifest.visited_at)
+    header = f"Visit of {site}: {one_line(visit.title)}"
+    seconds = _seconds(manifest.visited_at)
     entry = IndexEntry(
         *(0, path, turn_of(source), NodeKind.VISIT.id(manifest.visit_id), "visit_record", header, seconds),
         summary=visit.title,

@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from panda.documents.progress import progress
 from panda.documents.text import unescape_path
@@ -34,10 +34,10 @@ from panda.store.layout import FACTS_MD, PREFERENCES_MD, UserStore
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.records import Ranges
 
-Integers = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.intp]
-Floats = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
+Integers = NDArray[np.int64]
+Positions = NDArray[np.intp]
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 
 _MOST_COUNT = 255  # as many times a term counts in one entry
 _SHORT_SOURCES = 200  # of which taking in needs no word about how far it is
@@ -66,7 +66,7 @@ _BY_PATH = f"{_BY_TURN} = 0 AND path = ?"
 _BY_NODE = "documents INDEXED BY documents_node WHERE user = ? AND node_id"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Difference:
     """Where index and files of a user differ."""
 
@@ -102,11 +102,11 @@ def session_key(session: str) -> int:
 
 
 def _numbers_of(entry: IndexEntry, length: int) -> tuple[int, ...]:
-    """What ranking has to know of an entry with so many terms, in the order of _NUMBERS."""
+    """Return the numbers that ranking needs of an entry with so many terms, in the order of _NUMBERS."""
     session = 0 if entry.session is None else session_key(entry.session)
     cut = _CUT if kind_of(entry.node_id) is NodeKind.KNOWLEDGE else ""
-    said = "\0".join([cut + entry.node_id, *(getattr(entry, column) for column in COLUMNS)])
-    content = int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "big", signed=True)
+    text = "\0".join([cut + entry.node_id, *(getattr(entry, column) for column in COLUMNS)])
+    content = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
     return entry.row, entry.turn, length, session, entry.seconds, content
 
 
@@ -120,7 +120,8 @@ class UserTables:
     """What the tables hold of one user, and how it gets there."""
 
     def __init__(self, connection: Connection, user: str) -> None:
-        self._connection, self.user = connection, user
+        self._connection = connection
+        self.user = user
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         return self._connection.execute(query, (self.user, *values)).fetchall()
@@ -134,14 +135,17 @@ class UserTables:
 
     def compare(self, store: UserStore, turns: Collection[int] | None) -> Difference:
         """
-        Where the tables and the user's files differ. Looks at memory files and notes, and at some turns
-        beside those that came, went, or may have changed where no directory tells: the newest, and those
-        unsaved or broken. None looks at all.
+        Return where the tables and the user's files differ. Looks at memory files and notes, and at some
+        turns beside those that came, went, or may have changed where no directory tells: the newest, and
+        those unsaved or broken. None looks at all.
         """
-        stamp, stamp_known = turns_stamp(store), self.turns_stamp()
-        query, rows = "SELECT path, stamp FROM sources WHERE user = ?", dict[str, int]()
+        stamp = turns_stamp(store)
+        stamp_known = self.turns_stamp()
+        query = "SELECT path, stamp FROM sources WHERE user = ?"
+        rows = dict[str, int]()
         if turns is None or stamp_known is None:
-            numbers, known = set(store.listed_numbers()), dict(self._rows(query))
+            numbers = set(store.listed_numbers())
+            known_stamps = dict(self._rows(query))
             of_type = "SELECT source_type, count(*) FROM documents WHERE user = ? GROUP BY 1 ORDER BY 1"
             rows = dict(self._rows(of_type))
         else:
@@ -155,17 +159,26 @@ class UserTables:
                 numbers |= {*np.setxor1d(taken, np.fromiter(store.listed_numbers(), np.int64)).tolist()}
             numbers = numbers.union(turns) - {0}
             some = (self._rows(f"{query} AND turn = ?", turn) for turn in (0, *numbers))
-            known = dict(chain.from_iterable(some))
+            known_stamps = dict(chain.from_iterable(some))
         on_disk = scan(store, sorted(numbers))
-        changed = {source: there for source, there in on_disk.items() if known.get(source) != there}
-        retried = frozenset(source for source in changed if known.get(source) == BROKEN)
-        removed = tuple(source for source in known if source not in on_disk)
-        return Difference(changed, removed, retried, rows, stamp, stamp_known)
+        changed = {source: there for source, there in on_disk.items() if known_stamps.get(source) != there}
+        retried = frozenset(source for source in changed if known_stamps.get(source) == BROKEN)
+        removed = tuple(source for source in known_stamps if source not in on_disk)
+        return Difference(
+            changed=changed,
+            removed=removed,
+            retried=retried,
+            rows=rows,
+            turns=stamp,
+            turns_known=stamp_known,
+        )
 
     def take_in(self, store: UserStore, turns: Collection[int] | None) -> SyncReport:
         """Bring the entries in line with what differs where compare looks."""
-        difference, problems = self.compare(store, turns), list[Problem]()
-        updated, order = 0, sorted({*difference.changed, *difference.removed})
+        difference = self.compare(store, turns)
+        problems = list[Problem]()
+        updated = 0
+        order = sorted({*difference.changed, *difference.removed})
         is_long = turns is None or len(order) > _SHORT_SOURCES
         with progress("indexing", len(order) if is_long else 0) as advance:
             for start in range(0, len(order), _BATCH):
@@ -175,7 +188,8 @@ class UserTables:
                 stamps = {path: difference.changed[path] for path in batch if path in difference.changed}
                 removed = ((path, Source([])) for path in batch if path not in stamps)
                 for path, source in chain(removed, read_sources(store, stamps)):
-                    key, former = (turn_of(path), path), self._entries_of(path)
+                    key = (turn_of(path), path)
+                    former = self._entries_of(path)
                     entries = {entry.row: entry for entry in source.entries}
                     gone += (entry for row, entry in former.items() if entries.get(row) != entry)
                     added += (entry for row, entry in entries.items() if former.get(row) != entry)
@@ -216,7 +230,8 @@ class UserTables:
         return {entry.row: entry for entry in entries}
 
     def _write(self, gone: Sequence[IndexEntry], added: Sequence[IndexEntry]) -> None:
-        many, user = self._connection.executemany, self.user
+        many = self._connection.executemany
+        user = self.user
         former = sorted((user, term, entry.row) for entry in gone for term in set(split_terms(entry.text)))
         many("DELETE FROM postings WHERE user = ? AND term = ? AND row = ?", former)
         many("DELETE FROM documents WHERE user = ? AND row = ?", [(user, entry.row) for entry in gone])
@@ -265,7 +280,7 @@ class AsOf:
     sources: Mapping[str, Sequence[IndexEntry]]  # what some sources gave then, whatever the tables hold
 
 
-def in_ranges(*numbers: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
+def in_ranges(*numbers: ArrayLike) -> tuple[tuple[int, int], ...]:
     """Numbers as ranges: first and last of each, ascending."""
     ordered = np.unique(np.concatenate([np.asarray(some, np.int64) for some in numbers]))
     firsts = ordered[np.diff(ordered, prepend=ordered[:1] - 2) > 1]
@@ -331,7 +346,9 @@ class IndexView(UserTables):
         packed = np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
         if self._hidden or self.then:
             packed = packed[~np.isin(packed >> 8, list(self._hidden))]
-            then = [row * 256 + min(n, _MOST_COUNT) for row, said in self._terms.items() if (n := said[term])]
+            then = [
+                row * 256 + min(n, _MOST_COUNT) for row, counts in self._terms.items() if (n := counts[term])
+            ]
             packed = np.append(packed, np.array(then, np.int64))
         positions, is_there = self.statistics.find(packed >> 8)
         return positions[is_there], (packed[is_there] & 255).astype(np.float32)
@@ -340,7 +357,8 @@ class IndexView(UserTables):
         """The entries of those of some rows that count, by row id."""
         wanted = np.array(list(rows), np.int64)
         _, counts = self.statistics.find(wanted)
-        read, by_row = self._entries, "documents WHERE user = ? AND row = ?"
+        read = self._entries
+        by_row = "documents WHERE user = ? AND row = ?"
         return {row: self.then.get(row) or read(by_row, row)[0] for row in wanted[counts].tolist()}
 
     def _find(self, condition: str, *values: object) -> list[IndexEntry]:

@@ -22,7 +22,8 @@ from panda.store.layout import Layout
 
 _VERSION = 2
 _CHECK_BYTES = 4
-_READ_SECONDS, _WRITE_SECONDS = 0.5, 2.0
+_READ_SECONDS = 0.5
+_WRITE_SECONDS = 2.0
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError)  # a damaged page says anything
 _SCHEMA = f"""
@@ -59,7 +60,7 @@ def uri_of(path: Path, how: str) -> str:
 
 
 def number_of(connection: sqlite3.Connection, pragma: str) -> int:
-    """What a pragma says that is a number."""
+    """Return the value of a pragma that is a number."""
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
@@ -84,7 +85,7 @@ class VectorStore:
         """The vectors that are there, by digest."""
         vectors: dict[bytes, bytes] = {}
         with suppress(*_UNREADABLE), self._reading() as connection:
-            for digest in digests if connection else ():
+            for digest in digests:
                 query = "SELECT vector FROM vectors WHERE digest = ?"
                 for (data,) in connection.execute(query, (digest,)):
                     if (vector := _checked(digest, data)) is not None:
@@ -94,8 +95,9 @@ class VectorStore:
     def blocks(
         self, user: str, model: str, numbers: Collection[int] | None = None
     ) -> Iterator[tuple[int, memoryview]]:
-        """What is known of the texts of a user's rows, all blocks or some; one at a time is in memory."""
-        query, key = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?", (user, model)
+        """Yield the stored blocks of the texts of a user's rows, all or some; one at a time is in memory."""
+        query = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?"
+        key = (user, model)
         with suppress(*_UNREADABLE), self._reading() as connection:
             rows: Iterable[tuple[int, bytes]] = connection.execute(f"{query} ORDER BY block", key)
             if numbers is not None:
@@ -186,5 +188,5 @@ def _check(key: bytes, data: bytes | memoryview) -> bytes:
 
 
 def _checked(key: bytes, data: _Data) -> _Data | None:
-    kept = data[:-_CHECK_BYTES]
-    return kept if _check(key, kept) == data[-_CHECK_BYTES:] else None
+    vector_data = data[:-_CHECK_BYTES]
+    return vector_data if _check(key, vector_data) == data[-_CHECK_BYTES:] else None

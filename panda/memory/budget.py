@@ -51,7 +51,8 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     (S1 §4.2, §6.2, §9). Notes that cannot be read, which are the user's own, are left out.
     """
     nodes: dict[str, Node] = {}
-    waiting, quoted = list(node_ids), set[str]()
+    waiting = list(node_ids)
+    quoted = set[str]()
     while waiting:
         node_id = waiting.pop(0)
         if node_id not in nodes:
@@ -83,22 +84,22 @@ def fit_nodes(
     """
     ordered = sorted(nodes, key=_rank)
     usable: list[Sequence[Line]] = [[line for line in node.items if is_usable(line)] for node in ordered]
-    kept: list[Sequence[Line]] = []
+    selected_lines: list[Sequence[Line]] = []
     room_tokens = _document_room(ordered, usable, budget_tokens)
     for node, lines in zip(ordered, usable, strict=True):
         if node.source_type == "turn_summary":
-            kept.append(_within(lines, TURN_TOKENS, fit))
+            selected_lines.append(_within(lines, TURN_TOKENS, fit))
         elif node.source_type == "user_document":
-            kept.append(_within(lines, room_tokens, fit, spread=True))
+            selected_lines.append(_within(lines, room_tokens, fit, spread=True))
         else:
-            kept.append(lines)
-    if sum(map(_tokens, kept)) > budget_tokens:
-        kept = [
+            selected_lines.append(lines)
+    if sum(map(_tokens, selected_lines)) > budget_tokens:
+        selected_lines = [
             _best_claims(lines) if node.source_type == "research_cache" else lines
-            for node, lines in zip(ordered, kept, strict=True)
+            for node, lines in zip(ordered, selected_lines, strict=True)
         ]
     documents = []
-    for node, all_lines, chosen in zip(ordered, usable, kept, strict=True):
+    for node, all_lines, chosen in zip(ordered, usable, selected_lines, strict=True):
         lines = _within(chosen, budget_tokens, fit)
         documents.append(LoadedDocument(node, tuple(lines), _tokens(all_lines), _tokens(lines)))
         budget_tokens -= documents[-1].kept_tokens
@@ -129,12 +130,12 @@ def _within(
         return lines
     fits = [fit(line.text) for line in lines]
     step = _EVENLY if spread else 0.0
-    kept: set[int] = set()
+    chosen_indexes: set[int] = set()
     for at in sorted(range(len(lines)), key=lambda at: (-fits[at], at * step % 1, at)):
         if tokens[at] <= room_tokens:
-            kept.add(at)
+            chosen_indexes.add(at)
             room_tokens -= tokens[at]
-    return [line for at, line in enumerate(lines) if at in kept]
+    return [line for at, line in enumerate(lines) if at in chosen_indexes]
 
 
 def _best_claims(lines: Sequence[Line]) -> Sequence[Line]:
@@ -194,7 +195,8 @@ def group_documents(
     groups: dict[str, list[str]] = {}
     for document in documents:
         if document.items:
-            node, heading = document.node, _HEADINGS.get(document.node.source_type, CACHED)
+            node = document.node
+            heading = _HEADINGS.get(document.node.source_type, CACHED)
             if heading == STORED and node.source_turn in session_turns:
                 heading = SESSION_MEMORY
             age = freshness(node, now)

@@ -62,8 +62,11 @@ def claim_type(text: str) -> ContentType:
 
 def field_type(name: str) -> ContentType:
     types: tuple[ContentType, ...] = ("price", "availability", "vendor_info", "site_pattern")
-    parts = ((one, read_words("topic_words.txt", one)) for one in types)
-    return next((one for one, of in parts if any(part in name.lower() for part in of)), "product_spec")
+    parts = ((content_type, read_words("topic_words.txt", content_type)) for content_type in types)
+    return next(
+        (content_type for content_type, of in parts if any(part in name.lower() for part in of)),
+        "product_spec",
+    )
 
 
 def age_days(at: datetime, now: datetime) -> float:
@@ -105,5 +108,6 @@ def mean_by_recency(nodes: Sequence[tuple[float, datetime | None]], now: datetim
         weights = [0.5 ** (age_days(at, now) / HALF_WEIGHT_DAYS) for at in times]
     total = sum(weights)
     if total == 0:  # all weights too small for a float
-        weights, total = [1.0] * len(nodes), float(len(nodes))
+        weights = [1.0] * len(nodes)
+        total = float(len(nodes))
     return round(sum(w * value for w, (value, _) in zip(weights, nodes, strict=True)) / total, 2)

@@ -30,8 +30,8 @@ class Contradiction:
 
 def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
     """All contradictions that stand *now*, those of one subject together, the strongest rival first."""
-    named = {frozenset((one.fact_a, one.fact_b)): one for one in reversed(log.conflicts)}
-    found = []
+    named = {frozenset((record.fact_a, record.fact_b)): record for record in reversed(log.conflicts)}
+    contradictions = []
     for subject in log.subjects():
         ranked = [] if subject.is_system else log.contenders(subject, now=now)
         for rival in islice(ranked, 1, None):
@@ -40,8 +40,8 @@ def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
                 record = named.get(frozenset(pair))
                 is_open = record is not None and record.status != "resolved"
                 name = record.conflict_id if record and is_open else _id_of(*pair)
-                found.append(Contradiction(name, subject, ranked[0], rival))
-    return found
+                contradictions.append(Contradiction(name, subject, ranked[0], rival))
+    return contradictions
 
 
 def _id_of(*facts: str) -> str:
@@ -63,46 +63,51 @@ def resolve(
     and the records. Either the fact *winner*, by its id or a beginning of it, holds, or the *value* given.
     """
     with memory.held() as log:
-        found, is_key = _named(find_contradictions(log, now), name, memory.user)
-        first = found[0]
-        facts = {fact.id: fact for pair in found for fact in (pair.winner, pair.rival)}
+        contradictions, is_key = _named(find_contradictions(log, now), name, memory.user)
+        first = contradictions[0]
+        facts = {fact.id: fact for pair in contradictions for fact in (pair.winner, pair.rival)}
         if is_key:  # whoever says otherwise loses, those that agree with the winner too
             facts |= {fact.id: fact for fact in log.contenders(first.subject, now=now)}
         settled = value(first) if value is not None else _winner(list(facts.values()), winner or "").value
-        of, by, sure = f"panda:resolution:{first.conflict_id}", f"user:{memory.user}", SAID_BY_USER
+        of = f"panda:resolution:{first.conflict_id}"
+        by = f"user:{memory.user}"
+        sure = SAID_BY_USER
         resolution = memory.asserted(anew(first.winner, entity=of, value=settled, source=by, confidence=sure))
-        pairs = {(one.winner.id, one.rival.id): one.conflict_id for one in found}
+        pairs = {
+            (contradiction.winner.id, contradiction.rival.id): contradiction.conflict_id
+            for contradiction in contradictions
+        }
         there = {fact_id for pair in pairs for fact_id in pair}
         for fact in facts.values():
             if fact.id not in there and fact.value.key != settled.key:
-                other = next(one for one in facts.values() if one.value.key != fact.value.key)
+                other = next(rival for rival in facts.values() if rival.value.key != fact.value.key)
                 pairs[other.id, fact.id] = _id_of(fact.id, other.id)
         records = [Conflict(of, *pair, "resolved", resolution.id) for pair, of in pairs.items()]
         memory.commit([resolution], records)
         return resolution, records
 
 
-def _named(found: Sequence[Contradiction], name: str, user: str) -> tuple[list[Contradiction], bool]:
+def _named(contradictions: Sequence[Contradiction], name: str, user: str) -> tuple[list[Contradiction], bool]:
     """The contradictions that a name means, and whether it is their key."""
-    by_id = [one for one in found if one.conflict_id.startswith(name)]
-    exact = [one for one in by_id if one.conflict_id == name]
-    by_key = [one for one in found if one.subject.key(user) == name]
+    by_id = [contradiction for contradiction in contradictions if contradiction.conflict_id.startswith(name)]
+    exact = [contradiction for contradiction in by_id if contradiction.conflict_id == name]
+    by_key = [contradiction for contradiction in contradictions if contradiction.subject.key(user) == name]
     chosen = exact or by_key or by_id
     if not chosen:
         message = f"no contradiction is called {name!r}"
         raise NotFoundError(message, where="CONFLICT", fix="see `panda memory conflicts`")
-    if len({one.subject for one in chosen}) > 1 or (not by_key and len(chosen) > 1):
+    if len({contradiction.subject for contradiction in chosen}) > 1 or (not by_key and len(chosen) > 1):
         message = f"{len(chosen)} contradictions begin with {name!r}"
         raise UsageError(message, where="CONFLICT", fix="give the whole id")
     return chosen, not exact and bool(by_key)
 
 
 def _winner(facts: Sequence[Assertion], name: str) -> Assertion:
-    chosen = [one for one in facts if one.id.startswith(name)]
+    chosen = [fact for fact in facts if fact.id.startswith(name)]
     if len(chosen) == 1:
         return chosen[0]
     message = f"{name!r} is none of its facts" if not chosen else f"{len(chosen)} facts begin with {name!r}"
-    fix = f"give one of {', '.join(one.id for one in facts)}"
+    fix = f"give one of {', '.join(fact.id for fact in facts)}"
     raise UsageError(message, where="--winner", fix=fix)
 
 
@@ -135,56 +140,61 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
 
 
 def _finding(rule: Rule, user: str, message: str, *facts: Assertion) -> Finding:
-    subject, ids = facts[0].subject, tuple(one.id for one in facts)
+    subject = facts[0].subject
+    ids = tuple(fact.id for fact in facts)
     return Finding(rule, subject.scope, subject.key(user), ids, message)
 
 
-def _shown(one: Assertion) -> str:
-    return str(file_value(one.value))
+def _value_text(assertion: Assertion) -> str:
+    return str(file_value(assertion.value))
 
 
 def _contradicted(log: MemoryLog, user: str, now: datetime) -> Iterator[Finding]:
     for pair in find_contradictions(log, now):
         sides = (pair.winner, pair.rival)
-        said = " against ".join(f"{_shown(one)} ({one.confidence:g}, {one.source})" for one in sides)
-        yield _finding("contradiction", user, f"{said}: settle {pair.conflict_id}", *sides)
+        claims = " against ".join(
+            f"{_value_text(side)} ({side.confidence:g}, {side.source})" for side in sides
+        )
+        yield _finding("contradiction", user, f"{claims}: settle {pair.conflict_id}", *sides)
 
 
 def _ending(past: _Standing, user: str, now: datetime, within: timedelta) -> Iterator[Finding]:
-    ending = [(until, one) for ranked in past.values() for one in ranked if (until := one.valid_until)]
-    for until, one in ending:
+    ending = [(until, fact) for ranked in past.values() for fact in ranked if (until := fact.valid_until)]
+    for until, fact in ending:
         if until < now:
-            yield _finding("expired", user, f"{_shown(one)} held until {render_time(until)}", one)
-    for until, one in ending:
+            yield _finding("expired", user, f"{_value_text(fact)} held until {render_time(until)}", fact)
+    for until, fact in ending:
         if now <= until <= now + within:
-            yield _finding("expiring", user, f"{_shown(one)} holds until {render_time(until)}", one)
+            yield _finding("expiring", user, f"{_value_text(fact)} holds until {render_time(until)}", fact)
 
 
 def _orphaned(log: MemoryLog, past: _Standing, user: str) -> Iterator[Finding]:
     for subject, ranked in past.items():
-        said = log.of(subject)
-        retractions = [one for one in said if one.confidence == 0]
+        assertions = log.of(subject)
+        retractions = [assertion for assertion in assertions if assertion.confidence == 0]
         if ranked or not retractions:
             continue
-        last = max(retractions, key=lambda one: one.reading)
-        retracted = {one.value.key for one in retractions}
-        for one in said:
-            if one.value.key not in retracted and one.source != last.source:
-                message = f"{_shown(one)} ({one.source}) fell with the retraction by {last.source}"
-                yield _finding("orphaned", user, message, one, last)
+        last = max(retractions, key=lambda assertion: assertion.reading)
+        retracted = {assertion.value.key for assertion in retractions}
+        for assertion in assertions:
+            if assertion.value.key not in retracted and assertion.source != last.source:
+                message = (
+                    f"{_value_text(assertion)} ({assertion.source}) fell with the retraction by {last.source}"
+                )
+                yield _finding("orphaned", user, message, assertion, last)
 
 
 def _dangling(log: MemoryLog, past: _Standing, user: str) -> Iterator[Finding]:
-    known = {subject[:2] for subject, ranked in past.items() if ranked}
+    live_entities = {subject[:2] for subject, ranked in past.items() if ranked}
     spoken = {subject[:2] for subject in past}
-    for one in (one for ranked in past.values() for one in ranked if one.value.type == "ref"):
-        target = entity_name(str(one.value.v))
-        if (one.scope, target) in known:
+    for fact in (fact for ranked in past.values() for fact in ranked if fact.value.type == "ref"):
+        target = entity_name(str(fact.value.v))
+        if (fact.scope, target) in live_entities:
             continue
-        is_retracted = (one.scope, target) in spoken
-        lost = "all was retracted" if is_retracted else f"nothing is known in scope {one.scope}"
+        is_retracted = (fact.scope, target) in spoken
+        lost = "all was retracted" if is_retracted else f"nothing is known in scope {fact.scope}"
         message = f"refers to {target}, of which {lost}"
-        yield _finding("orphaned" if is_retracted else "dangling", user, message, one)
+        yield _finding("orphaned" if is_retracted else "dangling", user, message, fact)
     for record in log.conflicts:
         if missing := log.missing_facts(record):
             message = f"names facts that are not in the log: {', '.join(missing)}"
@@ -207,25 +217,25 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
     read = [(where, _record(raw, where)) for path in paths for where, raw in _values(path)]
     with memory.held() as log:
         facts: dict[str, Assertion] = {}
-        records = dict.fromkeys(one for _, one in read if isinstance(one, Conflict))
-        for where, one in read:
-            if isinstance(one, Assertion):
-                known = log.get(one.id) or facts.setdefault(one.id, one)
-                if _meaning(one) != _meaning(known):
-                    message = f"another fact has the id {one.id!r} and says something else"
+        records = dict.fromkeys(entry for _, entry in read if isinstance(entry, Conflict))
+        for where, entry in read:
+            if isinstance(entry, Assertion):
+                existing = log.get(entry.id) or facts.setdefault(entry.id, entry)
+                if _meaning(entry) != _meaning(existing):
+                    message = f"another fact has the id {entry.id!r} and says something else"
                     raise FileFormatError(message, Location(where, key="id"))
-                facts[one.id] = known
-        new = [one for one in facts.values() if log.get(one.id) is None]
-        new.sort(key=lambda one: (one.reading, one.id))
+                facts[entry.id] = existing
+        new = [fact for fact in facts.values() if log.get(fact.id) is None]
+        new.sort(key=lambda fact: (fact.reading, fact.id))
         there = set(log.conflicts)
-        settled = [one for one in records if one not in there]
+        settled = [record for record in records if record not in there]
         if new or settled:
             memory.commit(new, settled)
     return Merge(tuple(new), tuple(settled), len(facts) - len(new) + len(records) - len(settled))
 
 
-def _meaning(one: Assertion) -> tuple[object, ...]:
-    return *one.subject, one.value.key, one.confidence, one.valid_until, one.source, one.reading
+def _meaning(fact: Assertion) -> tuple[object, ...]:
+    return *fact.subject, fact.value.key, fact.confidence, fact.valid_until, fact.source, fact.reading
 
 
 def _record(raw: Any, where: str) -> Assertion | Conflict:
@@ -234,7 +244,8 @@ def _record(raw: Any, where: str) -> Assertion | Conflict:
 
 
 def _values(path: Path) -> Iterator[tuple[str, Any]]:
-    text, document = read_text(path, pipe=True), None
+    text = read_text(path, pipe=True)
+    document = None
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
         document = parse_json(text, where=str(path))

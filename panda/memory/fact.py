@@ -36,9 +36,11 @@ def typed_value(raw: object) -> Value:
     if isinstance(raw, list | tuple):
         return Value("list", tuple(map(_scalar, raw)))
     value = _scalar(raw)
-    return Value(
-        "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number", value
-    )
+    if isinstance(value, bool):
+        return Value("boolean", value)
+    if isinstance(value, str):
+        return Value("string", value)
+    return Value("number", value)
 
 
 def _scalar(raw: object) -> Scalar:
@@ -57,15 +59,18 @@ def tick(last: str | None, now_ms: int) -> str:
     return f"{milliseconds + 1}.000" if counter >= 999 else f"{milliseconds}.{counter + 1:03d}"
 
 
-def asserted(said: Assertion, hlc: str, now: datetime) -> Assertion:
-    """What is said, with an id and a clock reading of its own, written *now* unless it is dated."""
-    at = (said.asserted_at if said.is_dated else now).replace(microsecond=0)
-    fact = structs.replace(said, hlc=hlc, asserted_at=at)
+def asserted(assertion: Assertion, hlc: str, now: datetime) -> Assertion:
+    """Return the assertion with an id and a clock reading of its own, written *now* unless it is dated."""
+    at = (assertion.asserted_at if assertion.is_dated else now).replace(microsecond=0)
+    fact = structs.replace(assertion, hlc=hlc, asserted_at=at)
     return structs.replace(fact, id=id_of(fact))
 
 
 def anew(of: Assertion, **changes: Any) -> Assertion:
-    """What is yet to be asserted of the same thing: without its id, times, end and turn, and with changes."""
+    """
+    Return an assertion of the same thing that is yet to be made: without its id, times, end and turn, and
+    with changes.
+    """
     undated = {"id": "", "hlc": None, "valid_until": None, "source_turn": None, "asserted_at": EPOCH}
     return structs.replace(of, **{**undated, **changes})
 
@@ -94,18 +99,18 @@ def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conf
     while it is read, so that a large one is not held twice. Two facts of one id that differ are a
     FileFormatError.
     """
-    if not isinstance(raw, Mapping) or not isinstance(found := raw.get("facts"), list):
+    if not isinstance(raw, Mapping) or not isinstance(raw_facts := raw.get("facts"), list):
         raise FileFormatError("there is no list of facts", where, key="facts")
     if not isinstance(conflicts := raw.get("conflicts", []), list):
         raise FileFormatError("the conflicts are no list", where, key="conflicts")
     facts: list[Fact] = []
-    known: dict[str, Fact] = {}
-    for index, one in enumerate(found):
-        facts.append(known_part(Fact, one, where=where, key=f"facts[{index}]"))
-        found[index] = None
+    facts_by_id: dict[str, Fact] = {}
+    for index, raw_fact in enumerate(raw_facts):
+        facts.append(known_part(Fact, raw_fact, where=where, key=f"facts[{index}]"))
+        raw_facts[index] = None
     for index, fact in enumerate(facts):
-        if known.setdefault(fact.id, fact) != fact:
+        if facts_by_id.setdefault(fact.id, fact) != fact:
             message = f"another fact has the id {fact.id!r} and says something else"
             raise FileFormatError(message, Location(where, key=f"facts[{index}].id"))
-    keyed = ((f"conflicts[{index}]", one) for index, one in enumerate(conflicts))
-    return facts, [known_part(Conflict, one, where=where, key=key) for key, one in keyed]
+    keyed = ((f"conflicts[{index}]", raw_conflict) for index, raw_conflict in enumerate(conflicts))
+    return facts, [known_part(Conflict, raw_conflict, where=where, key=key) for key, raw_conflict in keyed]

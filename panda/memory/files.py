@@ -59,7 +59,7 @@ def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
 
 
 def says(raw: object, value: Value) -> bool:
-    """Whether what a memory file holds is what it shows for a value, as 1e+300 for a number."""
+    """Return whether what a memory file holds is what it shows for a value, as 1e+300 for a number."""
     typed = render_value(raw) if isinstance(raw, Mapping) else raw
     return typed_value(typed).key == typed_value(as_read(file_value(value))).key
 
@@ -72,7 +72,7 @@ class Standing:
 
     @property
     def winner(self) -> Assertion | None:
-        """What holds; of what has expired if nothing else does."""
+        """Return the assertion that holds; an expired one if no other does."""
         return next(iter(self.live or self.past), None)
 
     @property
@@ -85,11 +85,11 @@ class Standing:
         return _says(entry, self.winner)
 
 
-def _says(entry: MemoryEntry, one: Assertion) -> bool:
-    return says(entry.value, one.value)
+def _says(entry: MemoryEntry, assertion: Assertion) -> bool:
+    return says(entry.value, assertion.value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     kind: Kind
     key: str  # as the log has it
@@ -100,8 +100,11 @@ class Comparison:
 
     @property
     def is_relabelled(self) -> bool:
-        """Whether the value was typed over, and what stands beside it is still that of the former one."""
-        entry, winner = self.entry, self.standing.winner if self.standing else None
+        """
+        Return whether the value was typed over, and what stands beside it is still that of the former one.
+        """
+        entry = self.entry
+        winner = self.standing.winner if self.standing else None
         if self.verdict != "typed" or entry is None or entry.is_bare or winner is None:
             return False
         noted = (entry.source_turn, entry.updated_at)
@@ -109,15 +112,15 @@ class Comparison:
 
     @property
     def is_new(self) -> bool:
-        """Whether what stands beside the value was not written for it."""
+        """Return whether what stands beside the value was not written for it."""
         return self.entry is None or self.entry.is_bare or self.is_relabelled
 
     @property
     def typed_confidence(self) -> float:
         if self.entry is None or self.is_new:
             return TYPED_BY_HAND
-        given = self.entry.confidence
-        return MISSING if given is None else max(given, _LEAST)  # 0 would retract it
+        confidence = self.entry.confidence
+        return MISSING if confidence is None else max(confidence, _LEAST)  # 0 would retract it
 
 
 class Shown(Whole, frozen=True):
@@ -159,13 +162,17 @@ def known_then(log: MemoryLog, bound: Bound) -> list[Assertion]:
         return []
     place = log.place(mark.last) if mark and mark.last else None
     if mark is None or place is None:
-        then = (one for one in log.assertions if one.asserted_at <= bound.at)
-        turns = ((one, one.source_turn) for one in then)
-        return [one for one, turn in turns if turn is None or (turn != bound.turn and bound.holds(turn))]
-    found = log.assertions[: place + 1]
-    if len(found) <= mark.assertions or mark.asserted_at is None:
-        return found
-    return [one for one in found if one.asserted_at <= parse_time(mark.asserted_at)]
+        then = (assertion for assertion in log.assertions if assertion.asserted_at <= bound.at)
+        turns = ((assertion, assertion.source_turn) for assertion in then)
+        return [
+            assertion
+            for assertion, turn in turns
+            if turn is None or (turn != bound.turn and bound.holds(turn))
+        ]
+    assertions = log.assertions[: place + 1]
+    if len(assertions) <= mark.assertions or mark.asserted_at is None:
+        return assertions
+    return [assertion for assertion in assertions if assertion.asserted_at <= parse_time(mark.asserted_at)]
 
 
 _Places = dict[tuple[Kind, str], Standing]
@@ -203,7 +210,8 @@ class Projection:
     ) -> "Projection":
         """Memory as if this were the whole log; in the files only what that changes is as then."""
         then = copy(self)
-        then.mark, then.log = None, self.log.with_only(assertions, conflicts)
+        then.mark = None
+        then.log = self.log.with_only(assertions, conflicts)
         winners: dict[Subject, Assertion | None] = {}
         for subject in dict.fromkeys([*self.log.subjects("local"), *then.log.subjects("local")]):
             holds, held = (next(iter(log.contenders(subject, now=now)), None) for log in (self.log, then.log))
@@ -214,19 +222,20 @@ class Projection:
 
     def as_of(self, bound: Bound, texts: Mapping[Kind, str | None] | None = None) -> "Projection":
         """Memory as it was when a turn began; *texts* are the memory files of then, where they were kept."""
-        said = known_then(self.log, bound)
-        known: set[str | None] = {None, *(one.id for one in said)}
+        assertions = known_then(self.log, bound)
+        fact_ids: set[str | None] = {None, *(assertion.id for assertion in assertions)}
         count = bound.snapshot.memory.conflicts if bound.snapshot and bound.snapshot.memory else None
-        settled = [one for one in self.log.conflicts[:count] if one.resolution_fact in known]
+        settled = [record for record in self.log.conflicts[:count] if record.resolution_fact in fact_ids]
         if texts is not None:
             then = copy(self)
-            then.log, then.texts = self.log.with_only(said, settled), dict(texts)
+            then.log = self.log.with_only(assertions, settled)
+            then.texts = dict(texts)
             return then
-        if len(said) == len(self.log.assertions):
+        if len(assertions) == len(self.log.assertions):
             return self
-        then = self.with_only(said, settled, bound.at)
+        then = self.with_only(assertions, settled, bound.at)
         then.texts |= {kind: None for kind, text in self.texts.items() if text is None}
-        local = (assertion for assertion in said if assertion.scope == "local")
+        local = (assertion for assertion in assertions if assertion.scope == "local")
         kinds = {shown_in(assertion.kind, assertion.entity, self.user) for assertion in local}
         for kind in KINDS:
             if kind not in kinds and then.texts[kind] == _empty_file(kind):
@@ -249,10 +258,15 @@ class Projection:
         """
         files: dict[Kind, MemoryText] = {}
         for subject, winner in winners.items():
-            key, by_hand = subject.key(self.user), (typed or {}).get(subject)
+            key = subject.key(self.user)
+            by_hand = (typed or {}).get(subject)
             home = shown_in(winner.kind, subject.entity, self.user) if winner else None
-            for kind in KINDS if not subject.is_system else ():
-                entry, text, where = self.entry(kind, key), self.texts[kind], str(self.paths[kind])
+            if subject.is_system:
+                continue
+            for kind in KINDS:
+                entry = self.entry(kind, key)
+                text = self.texts[kind]
+                where = str(self.paths[kind])
                 if kind != home and (text is None or not self._is_ours(kind, entry, subject)):
                     continue
                 if kind not in files:
@@ -261,19 +275,21 @@ class Projection:
                 if kind != home or winner is None:
                     files[kind].remove(typed_key)
                     continue
-                value, turn = file_value(winner.value), winner.source_turn
+                value = file_value(winner.value)
+                turn = winner.source_turn
                 if by_hand is not None and by_hand.kind == kind and not by_hand.is_relabelled:
                     files[kind].relist(typed_key, value, turn)
                 else:
-                    sure, at = winner.confidence, winner.asserted_at
+                    sure = winner.confidence
+                    at = winner.asserted_at
                     files[kind].set(typed_key, value, confidence=sure, source_turn=turn, updated_at=at)
         return self.texts | {kind: file.text for kind, file in files.items()}
 
     def _is_ours(self, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
-        said = [one for one in self.log.of(subject) if one.confidence > 0]
+        assertions = [assertion for assertion in self.log.of(subject) if assertion.confidence > 0]
         if entry is not None:
-            return any(_says(entry, one) for one in said)
-        return all(shown_in(one.kind, subject.entity, self.user) == kind for one in said)
+            return any(_says(entry, assertion) for assertion in assertions)
+        return all(shown_in(assertion.kind, subject.entity, self.user) == kind for assertion in assertions)
 
     def _read_mark(self) -> Shown | None:
         if not self._mark_path.exists():
@@ -308,8 +324,8 @@ class Projection:
         text = self.texts[kind]
         if text is None or not text.strip("\ufeff \t\r\n"):
             return None
-        found = parse_memory_file(text, where=str(self.paths[kind]))
-        keyed = ((canonical_key(entry.key, kind, self.user), entry) for entry in found)
+        parsed_entries = parse_memory_file(text, where=str(self.paths[kind]))
+        keyed = ((canonical_key(entry.key, kind, self.user), entry) for entry in parsed_entries)
         return {key: entry for key, entry in keyed if key is not None}
 
     def entry(self, kind: Kind, key: str) -> MemoryEntry | None:
@@ -324,22 +340,26 @@ class Projection:
 
     def compare(self, now: datetime) -> list[Comparison]:
         """
-        What became of each key, file by file: in its order, then of those that it lacks, in that of the log.
-        A key that is fact and preference is the preference's. Without a file nothing was deleted.
+        Return what became of each key, file by file: in its order, then of those that it lacks, in that of
+        the log. A key that is fact and preference is the preference's. Without a file nothing was deleted.
         """
         mark = self.mark and Extent(self.mark.assertions, self.mark.conflicts)
         went_on = mark is not None and mark != self.log.extent
         then = self.log.before(mark) if mark and went_on else self.log
         changed = dict.fromkeys(self.log.added_after(mark)) if mark and went_on else ()
         standings = self._by_key(self.log, self.log.subjects("local"), now)
-        former = self._by_key(then, [one for one in changed if one.scope == "local"], now, unsaid=KINDS)
-        found: list[Comparison] = []
+        former = self._by_key(
+            then, [subject for subject in changed if subject.scope == "local"], now, unsaid=KINDS
+        )
+        comparisons: list[Comparison] = []
         files = {kind: self.entries(kind) for kind in KINDS}
         preferred = files["preference"] or {}
         for kind in KINDS:
-            entries, logged = files[kind] or {}, [key for of, key in (*standings, *former) if of == kind]
+            entries = files[kind] or {}
+            logged = [key for of, key in (*standings, *former) if of == kind]
             for key in dict.fromkeys([*entries, *logged]):
-                entry, standing = entries.get(key), standings.get((kind, key))
+                entry = entries.get(key)
+                standing = standings.get((kind, key))
                 verdict = self._verdict(entry, standing, former.get((kind, key)))
                 if verdict == "deleted" and files[kind] is None:
                     verdict = "stale"
@@ -347,25 +367,40 @@ class Projection:
                 if is_told and not (kind == "fact" and verdict == "typed" and key in preferred):
                     subject = Subject("local", *split_key(key, kind, self.user))
                     subject = standing.subject if standing else subject
-                    found.append(Comparison(kind, key, subject, entry, standing, verdict))
-        return found
+                    comparisons.append(
+                        Comparison(
+                            kind=kind,
+                            key=key,
+                            subject=subject,
+                            entry=entry,
+                            standing=standing,
+                            verdict=verdict,
+                        )
+                    )
+        return comparisons
 
-    def typed(self, one: Comparison) -> Assertion:
-        """What was typed by hand, as it is to be asserted."""
-        assert one.entry is not None
+    def typed(self, comparison: Comparison) -> Assertion:
+        """Return the assertion of what was typed by hand."""
+        assert comparison.entry is not None
         return Assertion(
-            *("", one.subject.entity, one.subject.relation, typed_value(one.entry.value)),
-            *(f"file:{self.paths[one.kind].name}", one.typed_confidence, "local"),
-            kind=one.kind,
-            source_turn=None if one.is_new else one.entry.source_turn,
-            asserted_at=(not one.is_new and one.entry.updated_at) or EPOCH,
+            *(
+                "",
+                comparison.subject.entity,
+                comparison.subject.relation,
+                typed_value(comparison.entry.value),
+            ),
+            *(f"file:{self.paths[comparison.kind].name}", comparison.typed_confidence, "local"),
+            kind=comparison.kind,
+            source_turn=None if comparison.is_new else comparison.entry.source_turn,
+            asserted_at=(not comparison.is_new and comparison.entry.updated_at) or EPOCH,
         )
 
     def _verdict(
         self, entry: MemoryEntry | None, standing: Standing | None, former: Standing | None
     ) -> Verdict:
         """*former*: what the log said when the file was last known to show it, if it spoke of it since."""
-        before, went_on = former or standing, former is not None
+        before = former or standing
+        went_on = former is not None
         winner = standing.winner if standing else None
         if standing.is_shown_by(entry) if standing else entry is None:
             dated = entry is None or winner is None or entry.updated_at in (None, winner.asserted_at)
@@ -375,22 +410,26 @@ class Projection:
             return "stale"
         if entry is None:
             return "stale" if went_on else "deleted"
-        known = standing or before
-        said = self.log.of(known.subject) if known and went_on else ()
-        was_said = any(one.asserted_at == entry.updated_at and _says(entry, one) for one in said)
+        subject_standing = standing or before
+        assertions = self.log.of(subject_standing.subject) if subject_standing and went_on else ()
+        was_said = any(
+            assertion.asserted_at == entry.updated_at and _says(entry, assertion) for assertion in assertions
+        )
         return "stale" if was_said else "typed"
 
     def _by_key(
         self, log: MemoryLog, subjects: Sequence[Subject], now: datetime, *, unsaid: Sequence[Kind] = ()
     ) -> _Places:
-        found: _Places = {}
+        places: _Places = {}
         for subject in subjects:
+            if subject.is_system:
+                continue
             standing = _standing(log, subject, now)
             winner = standing.winner
             kinds = unsaid if winner is None else [shown_in(winner.kind, subject.entity, self.user)]
-            for kind in kinds if not subject.is_system else ():
-                found[kind, subject.key(self.user)] = standing
-        return found
+            for kind in kinds:
+                places[kind, subject.key(self.user)] = standing
+        return places
 
 
 def _empty_file(kind: Kind) -> str:
@@ -400,5 +439,7 @@ def _empty_file(kind: Kind) -> str:
 
 def _standing(log: MemoryLog, subject: Subject, now: datetime) -> Standing:
     past = tuple(log.contenders(subject, now=now, include_expired=True))
-    live = tuple(one for one in past if one.valid_until is None or one.valid_until >= now)
+    live = tuple(
+        assertion for assertion in past if assertion.valid_until is None or assertion.valid_until >= now
+    )
     return Standing(subject, live, past)

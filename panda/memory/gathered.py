@@ -28,7 +28,8 @@ RAW_QUERY = "§0.raw_query"
 """Provenance of what the query itself says."""
 
 _AGING: tuple[SourceType, ...] = ("research_cache", "visit_record")
-_CHANGING, _FADED = ("price", "availability"), ("LOW", "EXPIRED")
+_CHANGING = ("price", "availability")
+_FADED = ("LOW", "EXPIRED")
 _HOURS_A_DAY = 24
 STALE = "stale: refresh before use"
 """Stands behind the age of what should be fetched again."""
@@ -85,22 +86,27 @@ def build_sections(
     """
     sections = []
     order = list(TITLES.values())
-    for part in sorted(draft, key=lambda one: order.index(one.title) if one.title in order else len(order)):
+    for part in sorted(
+        draft,
+        key=lambda draft_section: (
+            order.index(draft_section.title) if draft_section.title in order else len(order)
+        ),
+    ):
         if not part.items or part.title == CONSTRAINTS:
             continue
         node_ids = tuple(dict.fromkeys(node_id for item in part.items for node_id in item.node_ids))
-        known = [nodes[node_id] for node_id in node_ids if node_id in nodes]
+        loaded_nodes = [nodes[node_id] for node_id in node_ids if node_id in nodes]
         own = next((kind for kind, title in TITLES.items() if title == part.title), None)
-        source_type = own or (known[0].source_type if known else "fact")
+        source_type = own or (loaded_nodes[0].source_type if loaded_nodes else "fact")
         sections.append(
             GatheredSection(
-                part.title,
-                source_type,
-                part.items,
-                mean_confidence(part.items, nodes, now),
-                node_ids,
-                tuple(node.provenance for node in known),
-                "always_include" if node_ids and set(node_ids) <= set(by_rule) else None,
+                title=part.title,
+                source_type=source_type,
+                items=part.items,
+                confidence_avg=mean_confidence(part.items, nodes, now),
+                node_ids=node_ids,
+                provenance=tuple(node.provenance for node in loaded_nodes),
+                source="always_include" if node_ids and set(node_ids) <= set(by_rule) else None,
             )
         )
     drafted = [item for part in draft if part.title == CONSTRAINTS for item in part.items]
@@ -118,9 +124,19 @@ def _constraints(
     items = list(dict.fromkeys([*items, *drafted]))
     node_ids = tuple(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
     kinds = dict.fromkeys(nodes[node_id].source_type for node_id in node_ids if node_id in nodes)
-    provenance = (RAW_QUERY, *dict.fromkeys(nodes[one].provenance for one in node_ids if one in nodes))
+    provenance = (
+        RAW_QUERY,
+        *dict.fromkeys(nodes[node_id].provenance for node_id in node_ids if node_id in nodes),
+    )
     source_type = (*kinds, "user_query") if kinds else "user_query"
-    return GatheredSection(CONSTRAINTS, source_type, tuple(items), None, node_ids, provenance)
+    return GatheredSection(
+        title=CONSTRAINTS,
+        source_type=source_type,
+        items=tuple(items),
+        confidence_avg=None,
+        node_ids=node_ids,
+        provenance=provenance,
+    )
 
 
 def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], now: datetime) -> float | None:
@@ -128,7 +144,7 @@ def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], no
     The confidence_avg of a part, to two decimals: each loaded node counts with the mean of its items that are
     shown (S0 §4.3; design §4), where a line is worded anew with all that are not expired.
     """
-    shown: dict[str, list[float]] = {}
+    confidences: dict[str, list[float]] = {}
     for item in items:
         for node_id in item.node_ids:
             node = nodes.get(node_id)
@@ -136,10 +152,10 @@ def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], no
                 same = [line.confidence for line in node.items if line.text == item.text]
                 live = [line.confidence for line in node.items if line.confidence >= EXPIRED_BELOW]
                 rest = live or [line.confidence for line in node.items]
-                shown.setdefault(node_id, []).append(max(same) if same else sum(rest) / len(rest))
-    if not shown:
+                confidences.setdefault(node_id, []).append(max(same) if same else sum(rest) / len(rest))
+    if not confidences:
         return None
-    means = [(sum(values) / len(values), nodes[node_id].at) for node_id, values in shown.items()]
+    means = [(sum(values) / len(values), nodes[node_id].at) for node_id, values in confidences.items()]
     return mean_by_recency(means, now)
 
 
@@ -173,16 +189,16 @@ def render_line(
     marks = "".join(f" [{section.node_ids.index(node_id) + 1}]" for node_id in item.node_ids)
     turns = [key_of(node_id) for node_id in item.node_ids if kind_of(node_id) is NodeKind.TURN]
     cited = [nodes[node_id] for node_id in item.node_ids if node_id in nodes]
-    told = freshness(cited[0], now, item.text) if now and cited and section.title != CONSTRAINTS else ""
+    remark = freshness(cited[0], now, item.text) if now and cited and section.title != CONSTRAINTS else ""
     if now and cited and section.source_type == "preference":
-        told = f"{level(cited[0].confidence).lower()} confidence"
+        remark = f"{level(cited[0].confidence).lower()} confidence"
     text = escape_item(item.text)
-    return f"- {f'Turn {turns[0]}: ' if turns else ''}{text}{marks}{f' ({told})' if told else ''}"
+    return f"- {f'Turn {turns[0]}: ' if turns else ''}{text}{marks}{f' ({remark})' if remark else ''}"
 
 
 def freshness(node: Node, now: datetime, text: str = "") -> str:
     """
-    How old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2).
+    Return how old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2).
 
     Args:
         node: Any node.
@@ -200,12 +216,16 @@ def freshness(node: Node, now: datetime, text: str = "") -> str:
 
 
 def has_faded(line: Line) -> bool:
-    """Whether a line tells of a price or of stock so long ago that it is little believed (design §4)."""
+    """
+    Return whether a line tells of a price or of stock so long ago that it is little believed (design §4).
+    """
     return line.at is not None and line.content_type in _CHANGING and level(line.confidence) in _FADED
 
 
 def is_line_stale(node: Node, text: str) -> bool:
-    """Whether a line of research or of a visited page, or one worded after it, tells what has faded."""
+    """
+    Return whether a line of research or of a visited page, or one worded after it, tells what has faded.
+    """
     if node.source_type not in _AGING:
         return False
     same = [line for line in node.items if line.text == text]
@@ -213,7 +233,7 @@ def is_line_stale(node: Node, text: str) -> bool:
 
 
 def node_caption(node: Node, now: datetime) -> str:
-    """What stands beside the lines of a node wherever a model sees it: the words of its id, and its age."""
+    """Return the caption of a node wherever a model sees its lines: the words of its id, and its age."""
     return f"{node.id.replace(':', ' ')} {freshness(node, now)}"
 
 
@@ -246,9 +266,12 @@ def numbered_text(line: Line) -> str:
 
 def node_label(node: Node, now: datetime) -> str:
     parts = ["note" if kind_of(node.id) is NodeKind.KNOWLEDGE else node.source_type.replace("_", " ")]
-    parts += [f"{node.at:%Y-%m-%d}", _age(node.at, now)] if node.at else []
-    parts += ["stale"] if is_stale(node, now) else []
-    parts += [f"quality {node.quality:.2f}"] if node.quality is not None else []
+    if node.at:
+        parts += [f"{node.at:%Y-%m-%d}", _age(node.at, now)]
+    if is_stale(node, now):
+        parts.append("stale")
+    if node.quality is not None:
+        parts.append(f"quality {node.quality:.2f}")
     return ", ".join([*parts, f"confidence {node.confidence:.2f}"])
 
 
@@ -316,8 +339,8 @@ def _read(part: _Part) -> ReadSection:
     is_old = "type" in meta and "source_type" not in meta
     faults: list[str] = []
     node_ids = _texts(meta, "node_ids", faults)
-    given = meta.get("source_type") if not is_old else _OLD_TYPES.get(str(meta.get("type")))
-    kinds = tuple(map(str, given)) if isinstance(given, list | tuple) else str(given or "")
+    raw_type = meta.get("source_type") if not is_old else _OLD_TYPES.get(str(meta.get("type")))
+    kinds = tuple(map(str, raw_type)) if isinstance(raw_type, list | tuple) else str(raw_type or "")
     average = meta.get("confidence_avg")
     if average is not None and (isinstance(average, bool) or not isinstance(average, int | float)):
         faults.append(f"confidence_avg is {average!r}, no number")
@@ -327,19 +350,21 @@ def _read(part: _Part) -> ReadSection:
         faults.append("has no _meta")
     if title == CONSTRAINTS and isinstance(kinds, tuple) and len(kinds) == 1:
         kinds = kinds[0]
-    said = [] if is_old else [(_item(line, node_ids, title), line) for line in part.lines if _says(line)]
-    said = [(item, line) for item, line in said if item.text]
+    item_lines = (
+        [] if is_old else [(_item(line, node_ids, title), line) for line in part.lines if _says(line)]
+    )
+    item_lines = [(item, line) for item, line in item_lines if item.text]
     return ReadSection(
         GatheredSection(
             title=title,
             source_type=kinds,
-            items=tuple(item for item, _ in said),
+            items=tuple(item for item, _ in item_lines),
             confidence_avg=None if average is None else float(average),
             node_ids=node_ids,
             provenance=_texts(meta, "provenance", faults),
         ),
         is_old,
-        tuple(line for _, line in said),
+        tuple(line for _, line in item_lines),
         any(CUT_MARK in line for line in part.lines),
         tuple(faults),
     )
@@ -366,7 +391,7 @@ def _bare(text: str) -> str:
 
 def _texts(meta: Mapping[str, object], key: str, faults: list[str]) -> tuple[str, ...]:
     value = meta.get(key) or ()
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
         faults.append(f"{key} is no list of texts")
         return ()
     return tuple(map(str, value))
@@ -381,7 +406,7 @@ _TOLERANCE = 0.01 + 1e-9
 def check_sections(
     sections: Sequence[GatheredSection], nodes: Mapping[str, Node], now: datetime, *, query: str
 ) -> list[str]:
-    """What is wrong with §2 as built or read, one sentence each (S0 §4.1.1, §4.3, §6; design §4)."""
+    """Return what is wrong with §2 as built or read, one sentence each (S0 §4.1.1, §4.3, §6; design §4)."""
     issues: list[str] = []
     seen: set[str] = set()
     for section in sections:
@@ -391,37 +416,40 @@ def check_sections(
         if section.title in seen:
             issues.append(f"{place}: there is more than one")
         seen.add(section.title)
-        issues += [f"{place}: {one}" for one in _node_issues(section, nodes)]
+        issues += [f"{place}: {issue}" for issue in _node_issues(section, nodes)]
         issues += [
-            f"{place}: {one}"
+            f"{place}: {issue}"
             for item in section.items
-            for one in _item_issues(section, item, nodes, query, now)
+            for issue in _item_issues(section, item, nodes, query, now)
         ]
-        issues += [f"{place}: {one}" for one in _confidence_issues(section, nodes, now)]
+        issues += [f"{place}: {issue}" for issue in _confidence_issues(section, nodes, now)]
     return issues if CONSTRAINTS in seen else [*issues, NO_CONSTRAINTS]
 
 
 def _node_issues(section: GatheredSection, nodes: Mapping[str, Node]) -> list[str]:
     issues = [f"{node_id} {UNKNOWN_NODE}" for node_id in section.node_ids if node_id not in nodes]
-    known = [nodes[node_id] for node_id in section.node_ids if node_id in nodes]
-    wanted = tuple(node.provenance for node in known)
+    loaded_nodes = [nodes[node_id] for node_id in section.node_ids if node_id in nodes]
+    wanted = tuple(node.provenance for node in loaded_nodes)
     if not section.provenance:
         issues.append("has no provenance")
     if section.title == CONSTRAINTS:
-        named = {node.id: node.provenance for node in known}  # S0 §4.2 names a node by its id
-        given = {named.get(one, one) for one in section.provenance}
-        missing = [one for one in (RAW_QUERY, *wanted) if one not in given]
-        foreign = sorted(given - {RAW_QUERY, *wanted})
-        issues += [f"provenance lacks {one}" for one in dict.fromkeys(missing)] if section.provenance else []
-        issues += [f"provenance {one} is that of none of its nodes" for one in foreign]
+        named = {node.id: node.provenance for node in loaded_nodes}  # S0 §4.2 names a node by its id
+        provenance = {named.get(source, source) for source in section.provenance}
+        missing = [source for source in (RAW_QUERY, *wanted) if source not in provenance]
+        foreign = sorted(provenance - {RAW_QUERY, *wanted})
+        if section.provenance:
+            issues += [f"provenance lacks {source}" for source in dict.fromkeys(missing)]
+        issues += [f"provenance {source} is that of none of its nodes" for source in foreign]
         return issues
     if not section.items:
         issues.append("has no line")
     if not section.node_ids:
         issues.append("names no node")
     cited = {node_id for item in section.items for node_id in item.node_ids}
-    issues += [f"names {one}, which no line cites" for one in section.node_ids if one not in cited]
-    if section.provenance and len(known) == len(section.node_ids) and section.provenance != wanted:
+    issues += [
+        f"names {node_id}, which no line cites" for node_id in section.node_ids if node_id not in cited
+    ]
+    if section.provenance and len(loaded_nodes) == len(section.node_ids) and section.provenance != wanted:
         issues.append(f"provenance is {', '.join(section.provenance)}, its nodes are in {', '.join(wanted)}")
     if not isinstance(section.source_type, str):
         issues.append(f"has more than one source type: {', '.join(section.source_type)}")
@@ -430,7 +458,7 @@ def _node_issues(section: GatheredSection, nodes: Mapping[str, Node]) -> list[st
         issues.append(f"its source_type is {section.source_type}")
     issues += [
         f"{node.id} is of source type {node.source_type} and belongs into {TITLES[node.source_type]}"
-        for node in known
+        for node in loaded_nodes
         if node.source_type != section.source_type
     ]
     return issues
@@ -449,21 +477,21 @@ def _item_issues(
     if not cited:  # a constraint: from the query, or in the older form from a node of the section
         others = [nodes[node_id] for node_id in section.node_ids if node_id in nodes]
         sources = [query, *(node.text for node in others)]
-        wrong = [one.text for one in check_evidence(item.text, sources, about=_names_of(others))]
+        wrong = [claim.text for claim in check_evidence(item.text, sources, about=_names_of(others))]
         return [f"{', '.join(wrong)} in {item.text!r:.60} is not in the query"] if wrong else []
     live = [line.text for node in cited for line in node.items if line.confidence >= EXPIRED_BELOW]
-    known = [line.text for node in cited for line in node.items]
+    all_texts = [line.text for node in cited for line in node.items]
     about = [query, *_names_of(cited)]
     names = ", ".join(item.node_ids)
-    shown = [node_caption(node, now) for node in cited]
-    said = [node.text_near(item.text) for node in cited]
-    missing = check_evidence(item.text, [*said, *shown], about=about)
+    captions = [node_caption(node, now) for node in cited]
+    near_texts = [node.text_near(item.text) for node in cited]
+    missing = check_evidence(item.text, [*near_texts, *captions], about=about)
     if missing:
-        return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]
+        return [f"{', '.join(claim.text for claim in missing)} in {item.text!r:.60} is not in {names}"]
     if (
-        check_evidence(item.text, [near_text(live, item.text), *shown], about=about)
+        check_evidence(item.text, [near_text(live, item.text), *captions], about=about)
         or not live
-        or (item.text in known and item.text not in live)
+        or (item.text in all_texts and item.text not in live)
     ):
         return [f"{item.text!r:.60} is expired in {names}"]
     return []

@@ -57,14 +57,14 @@ class MemoryLog:
         self._places: dict[str, int] = {}
         self._by_subject: dict[Subject, list[Assertion]] = {}
         self._settled: Mapping[Subject, Sequence[Assertion]] | None = None
-        for one in assertions:
-            self._add(one)
+        for assertion in assertions:
+            self._add(assertion)
         self.conflicts += conflicts
 
-    def _add(self, one: Assertion) -> None:
-        self._places[one.id] = len(self.assertions)
-        self.assertions.append(one)
-        self._by_subject.setdefault(one.subject, []).append(one)
+    def _add(self, assertion: Assertion) -> None:
+        self._places[assertion.id] = len(self.assertions)
+        self.assertions.append(assertion)
+        self._by_subject.setdefault(assertion.subject, []).append(assertion)
 
     def with_only(self, assertions: Iterable[Assertion], conflicts: Iterable[Conflict]) -> "MemoryLog":
         """The log as if nothing else had been said and settled; it is not to be refreshed."""
@@ -77,8 +77,8 @@ class MemoryLog:
 
     def before(self, extent: Extent) -> "MemoryLog":
         """The log as it was at an earlier extent."""
-        said, settled = map(bisect_right, self._ends, extent)
-        return self.with_only(self.assertions[:said], self.conflicts[:settled])
+        assertion_count, conflict_count = map(bisect_right, self._ends, extent)
+        return self.with_only(self.assertions[:assertion_count], self.conflicts[:conflict_count])
 
     def refresh(self) -> None:
         """Take in what was added since the last call. Raises FileFormatError with the line."""
@@ -94,8 +94,8 @@ class MemoryLog:
     def _read(self, tail: LineTail[_R], take: Callable[[Line[_R]], None]) -> bool:
         """Take the lines that are new; False, and none is taken, if it is another file than before."""
         check_log_size(tail.path)
-        begins_anew, found = tail.read()
-        with closing(sound_lines(found)) as lines:
+        begins_anew, new_lines = tail.read()
+        with closing(sound_lines(new_lines)) as lines:
             for line in lines:
                 if begins_anew:
                     break
@@ -104,12 +104,13 @@ class MemoryLog:
         return not begins_anew
 
     def _take_assertion(self, line: Line[Assertion]) -> None:
-        one, known = line.record, self.get(line.record.id)
-        if known is None:
-            self._add(one)
+        assertion = line.record
+        existing = self.get(line.record.id)
+        if existing is None:
+            self._add(assertion)
             self._ends[0].append(line.end)
-        elif known != one:
-            message = f"another line has the id {one.id!r} and says something else"
+        elif existing != assertion:
+            message = f"another line has the id {assertion.id!r} and says something else"
             where = Location(self._store.memory_log, line=line.number, key="id")
             raise FileFormatError(message, where, fix="remove one of them")
 
@@ -120,12 +121,12 @@ class MemoryLog:
     @property
     def reading(self) -> str | None:
         """The highest clock reading."""
-        return max(self.assertions, key=lambda one: one.reading).hlc if self.assertions else None
+        return max(self.assertions, key=lambda assertion: assertion.reading).hlc if self.assertions else None
 
     @property
     def mark(self) -> MemoryMark:
         """Up to where the log goes."""
-        at = max((one.asserted_at for one in self.assertions), default=None)
+        at = max((assertion.asserted_at for assertion in self.assertions), default=None)
         last = self.assertions[-1].id if self.assertions else None
         asserted_at = render_time(at) if at else None
         return MemoryMark(len(self.assertions), last, asserted_at, len(self.conflicts))
@@ -139,7 +140,7 @@ class MemoryLog:
         return None if place is None else self.assertions[place]
 
     def place(self, fact_id: str) -> int | None:
-        """Where an assertion stands in the order of the file, from 0; None if it is not there."""
+        """Return the place of an assertion in the order of the file, from 0; None if it is not there."""
         return self._places.get(fact_id)
 
     def missing_facts(self, record: Conflict) -> tuple[str, ...]:
@@ -162,25 +163,36 @@ class MemoryLog:
         include_expired: bool = False,
         more: Iterable[Assertion] = (),
     ) -> list[Assertion]:
-        """What competes for a subject, as compete has it, with what is about to be said (*more*)."""
+        """
+        Return the assertions that compete for a subject, best first, with those about to be made (*more*).
+        """
         if self._settled is None:
             self._settled = self._settle() if self.conflicts else self._by_subject
-        said = [*self._settled.get(subject, ()), *(one for one in more if one.subject == subject)]
-        return compete(said, now, include_expired=include_expired)
+        assertions = [
+            *self._settled.get(subject, ()),
+            *(assertion for assertion in more if assertion.subject == subject),
+        ]
+        return compete(assertions, now, include_expired=include_expired)
 
     def _settle(self) -> dict[Subject, list[Assertion]]:
         placed: dict[Subject, list[Assertion]] = {}
         for scope in SCOPES:
-            facts = {one.id: one for one in self.assertions if one.scope == scope}
+            facts = {assertion.id: assertion for assertion in self.assertions if assertion.scope == scope}
             for subject, fact in settle(facts, self.conflicts):
                 placed.setdefault(subject, []).append(fact)
         return placed
 
     def added_after(self, extent: Extent) -> list[Subject]:
-        """What the assertions and conflict records after a moment are about; may name the same twice."""
-        said, settled = map(bisect_right, self._ends, extent)
-        return [*(one.subject for one in self.assertions[said:]), *self.settled_by(self.conflicts[settled:])]
+        """
+        Return the subjects of the assertions and conflict records after an extent; the same one may come
+        twice.
+        """
+        assertion_count, conflict_count = map(bisect_right, self._ends, extent)
+        return [
+            *(assertion.subject for assertion in self.assertions[assertion_count:]),
+            *self.settled_by(self.conflicts[conflict_count:]),
+        ]
 
     def settled_by(self, conflicts: Iterable[Conflict]) -> list[Subject]:
         facts = [self.get(name) for record in conflicts for name in (record.fact_a, record.fact_b)]
-        return [one.subject for one in facts if one is not None]
+        return [fact.subject for fact in facts if fact is not None]

@@ -58,7 +58,17 @@ def stage_value(
         raise UsageError(f"the value of {relation} is blank", fix="say what to remember")
     about = normalise_entity(entity) if entity is not None else f"user:{user}"
     ages = "preference" if kind == "preference" else "general_fact"
-    return Staged(kind, about, relation, typed_value(value), ages, source_turn, one_line(text), action, told)
+    return Staged(
+        kind=kind,
+        entity=about,
+        relation=relation,
+        value=typed_value(value),
+        content_type=ages,
+        source_turn=source_turn,
+        text=one_line(text),
+        action=action,
+        told=told,
+    )
 
 
 class Memory:
@@ -68,7 +78,9 @@ class Memory:
     """
 
     def __init__(self, store: UserStore, state: Projection | None = None) -> None:
-        self.user, self._store, self._clock = store.user, store, store.clock
+        self.user = store.user
+        self._store = store
+        self._clock = store.clock
         self._state = state or Projection(store)
         self.taken_in: tuple[Assertion, ...] = ()
         """What the last operation made of edits by hand."""
@@ -104,7 +116,7 @@ class Memory:
         return new
 
     def assertions_of(self, statements: Sequence[Assertion]) -> list[Assertion]:
-        """The same; nothing is written."""
+        """Return the assertions of statements; nothing is written."""
         new: list[Assertion] = []
         for statement in statements:
             self._add(new, statement)
@@ -122,14 +134,21 @@ class Memory:
         return taken_back
 
     def _add(self, new: list[Assertion], statement: Assertion, *, by_hand: bool = False) -> None:
-        """What is typed *by_hand* takes back whatever the file showed, all else what the user said before."""
+        """
+        Add a statement to *new*: typed *by_hand* it retracts what the file showed, else what the user said
+        before.
+        """
         if statement.confidence:
             standing = self._state.log.contenders(
                 statement.subject, now=self._clock(), include_expired=True, more=new
             )
-            said = (statement.value.key, statement.valid_until)
-            former = (one for one in standing if (one.value.key, one.valid_until) != said)
-            if other := next((one for one in former if by_hand or one.is_own), None):
+            new_content = (statement.value.key, statement.valid_until)
+            former = (
+                assertion
+                for assertion in standing
+                if (assertion.value.key, assertion.valid_until) != new_content
+            )
+            if other := next((assertion for assertion in former if by_hand or assertion.is_own), None):
                 new.append(self.asserted(retraction(other, statement.source, statement.source_turn), new))
         new.append(self.asserted(statement, new))
 
@@ -146,19 +165,24 @@ class Memory:
         Write assertions and conflict records, then the lines of the memory files that they change, and those
         of *also* that must be looked at; `held`.
         """
-        state, now = self._state, self._clock()
+        state = self._state
+        now = self._clock()
         then = state.log.plus(new, settled)
-        typed = {one.subject: one for one in also if one.verdict == "typed"}
-        subjects = [*(one.subject for one in new), *(one.subject for one in also), *then.settled_by(settled)]
+        typed = {comparison.subject: comparison for comparison in also if comparison.verdict == "typed"}
+        subjects = [
+            *(assertion.subject for assertion in new),
+            *(comparison.subject for comparison in also),
+            *then.settled_by(settled),
+        ]
         local = dict.fromkeys(subject for subject in subjects if subject.scope == "local")
         winners = {subject: next(iter(then.contenders(subject, now=now)), None) for subject in local}
         texts = state.shown(winners, typed)
         if state.mark is None:
             state.write_mark()
         if new:
-            append_json_lines(self._store.memory_log, [one.to_json() for one in new])
+            append_json_lines(self._store.memory_log, [assertion.to_json() for assertion in new])
         if settled:
-            append_json_lines(self._store.conflicts_log, [encode(one) for one in settled])
+            append_json_lines(self._store.conflicts_log, [encode(record) for record in settled])
         state.log.refresh()
         self.unshown = None
         try:
@@ -178,21 +202,25 @@ class Memory:
         return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
 
     def _edits(self) -> list[Comparison]:
-        return [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
+        return [
+            comparison for comparison in self._state.compare(self._clock()) if comparison.verdict != "same"
+        ]
 
     def _made_of(self, edits: Sequence[Comparison]) -> list[Assertion]:
         new: list[Assertion] = []
-        for one in edits:
-            winner = one.standing.winner if one.standing else None
-            if one.verdict == "deleted" and winner is not None:
-                new.append(self.asserted(retraction(winner, f"file:{self._state.paths[one.kind].name}"), new))
-            elif one.verdict == "typed":
-                self._add(new, self._state.typed(one), by_hand=True)
+        for comparison in edits:
+            winner = comparison.standing.winner if comparison.standing else None
+            if comparison.verdict == "deleted" and winner is not None:
+                new.append(
+                    self.asserted(retraction(winner, f"file:{self._state.paths[comparison.kind].name}"), new)
+                )
+            elif comparison.verdict == "typed":
+                self._add(new, self._state.typed(comparison), by_hand=True)
         return new
 
 
 def retraction(of: Assertion, source: str | None, source_turn: int | None = None) -> Assertion:
-    """What takes back an assertion, and with it all that was said before of the same thing."""
+    """Return the assertion that retracts another, and with it all that was said before of the same thing."""
     return anew(of, source=source, source_turn=source_turn, confidence=0.0)
 
 
@@ -212,9 +240,11 @@ def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
 def with_staged(state: Projection, store: UserStore, staged: Sequence[Staged]) -> Projection:
     """Memory as applying staged values by the clock of the store would leave it; nothing is written."""
     statements = _statements(state.log, staged, store.clock())
-    said = Memory(store, state).assertions_of(statements)
+    assertions = Memory(store, state).assertions_of(statements)
     return (
-        state.with_only([*state.log.assertions, *said], state.log.conflicts, store.clock()) if said else state
+        state.with_only([*state.log.assertions, *assertions], state.log.conflicts, store.clock())
+        if assertions
+        else state
     )
 
 
@@ -236,21 +266,29 @@ def listed(values: Plain, staged: Plain, action: Action) -> Plain:
     >>> listed(("nuts",), ("Nuts", "kiwi"), "adds"), listed("nuts", ("nuts",), "removes")
     (('nuts', 'kiwi'), ())
     """
-    held = () if values is None else values if isinstance(values, tuple) else (values,)
-    given = staged if isinstance(staged, tuple) else (staged,)
-    before, after = ({str(one).casefold() for one in part} for part in (held, given))
+    held: tuple[Scalar, ...] = ()
+    if isinstance(values, tuple):
+        held = values
+    elif values is not None:
+        held = (values,)
+    staged_values = staged if isinstance(staged, tuple) else (staged,)
+    before, after = ({str(element).casefold() for element in part} for part in (held, staged_values))
     if action == "adds":
-        return (*held, *(one for one in given if str(one).casefold() not in before))
-    return tuple(one for one in held if str(one).casefold() not in after)
+        return (*held, *(element for element in staged_values if str(element).casefold() not in before))
+    return tuple(element for element in held if str(element).casefold() not in after)
 
 
 def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list[Assertion]:
-    said = filter(None, (_statement(one, log, now) for one in staged))
-    return [one for one in said if not any(map(one.is_said_by, log.of(one.subject)))]
+    assertions = filter(None, (_statement(staged_value, log, now) for staged_value in staged))
+    return [
+        assertion for assertion in assertions if not any(map(assertion.is_said_by, log.of(assertion.subject)))
+    ]
 
 
 def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Assertion | None:
-    value, action, source = staged.value.v, staged.action, NodeKind.TURN.id(staged.source_turn)
+    value = staged.value.v
+    action = staged.action
+    source = NodeKind.TURN.id(staged.source_turn)
     winner = next(iter(log.contenders(Subject("local", staged.entity, staged.relation), now=now)), None)
     if action in ("adds", "removes"):
         value = listed(winner.value.v if winner else None, value, action)
@@ -304,42 +342,64 @@ class Remembered:
 
 
 def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
-    """What holds, edits by hand included: what preferences.md shows, facts.md, then the other scopes."""
-    found: list[Remembered] = []
-    for one in state.compare(now):
-        entry = one.entry
-        if entry is not None and one.verdict == "typed":
-            fact = state.typed(one)
-            start = one.typed_confidence if one.is_new else entry.confidence
-            found.append(
-                Remembered(one.kind, entry.key, fact, start, fact.asserted_at if fact.is_dated else None)
+    """
+    Return what holds, edits by hand included: what preferences.md shows, facts.md, then the other scopes.
+    """
+    all_remembered: list[Remembered] = []
+    for comparison in state.compare(now):
+        entry = comparison.entry
+        if entry is not None and comparison.verdict == "typed":
+            fact = state.typed(comparison)
+            start = comparison.typed_confidence if comparison.is_new else entry.confidence
+            all_remembered.append(
+                Remembered(
+                    comparison.kind, entry.key, fact, start, fact.asserted_at if fact.is_dated else None
+                )
             )
-        elif one.standing is None or one.verdict == "deleted":
+        elif comparison.standing is None or comparison.verdict == "deleted":
             continue
-        elif entry is None or one.verdict == "stale":
-            found += _standing(one.standing, one.kind, one.key)
+        elif entry is None or comparison.verdict == "stale":
+            all_remembered += _standing(comparison.standing, comparison.kind, comparison.key)
         else:
-            for known in _standing(one.standing, one.kind, entry.key):
+            for remembered in _standing(comparison.standing, comparison.kind, entry.key):
                 if not entry.is_bare:
-                    known = replace(known, start=entry.confidence, at=entry.updated_at)
-                if not entry.is_bare and entry.source_turn != known.fact.source_turn:
-                    fact = structs.replace(known.fact, source_turn=entry.source_turn)
-                    known = replace(known, fact=fact)
-                found.append(known)
+                    remembered = replace(remembered, start=entry.confidence, at=entry.updated_at)
+                if not entry.is_bare and entry.source_turn != remembered.fact.source_turn:
+                    fact = structs.replace(remembered.fact, source_turn=entry.source_turn)
+                    remembered = replace(remembered, fact=fact)
+                all_remembered.append(remembered)
     for subject in state.log.subjects():
         if subject.scope != "local" and not subject.is_system:
-            found += _standing(state.standing(subject, now), None, subject.key(state.user))
+            all_remembered += _standing(state.standing(subject, now), None, subject.key(state.user))
     corrected: dict[tuple[str | None, str], str] = {}  # what each statement took back, by source and key
-    for said in state.log.assertions:
-        if not said.confidence and is_statement(said.relation) and said.source_turn is not None:
-            corrected.setdefault((said.source, statement_key(said.source_turn, 1)), str(said.value.v))
-    return [replace(one, corrects=corrected.get((one.fact.source, one.fact.relation), "")) for one in found]
+    for assertion in state.log.assertions:
+        if (
+            not assertion.confidence
+            and is_statement(assertion.relation)
+            and assertion.source_turn is not None
+        ):
+            corrected.setdefault(
+                (assertion.source, statement_key(assertion.source_turn, 1)), str(assertion.value.v)
+            )
+    return [
+        replace(remembered, corrects=corrected.get((remembered.fact.source, remembered.fact.relation), ""))
+        for remembered in all_remembered
+    ]
 
 
 def _standing(standing: Standing, kind: Kind | None, key: str) -> Iterator[Remembered]:
-    fact, rival = standing.winner, find_alternative(standing.live) if standing.live else None
+    fact = standing.winner
+    rival = find_alternative(standing.live) if standing.live else None
     if fact is not None:
         if fact.subject != standing.subject:  # it settles what is said of another
             fact = structs.replace(fact, entity=standing.subject.entity, relation=standing.subject.relation)
         kind = kind or ("preference" if fact.kind == "preference" else "fact")
-        yield Remembered(kind, key, fact, fact.confidence, fact.asserted_at, standing.expired, rival)
+        yield Remembered(
+            kind,
+            key,
+            fact,
+            start=fact.confidence,
+            at=fact.asserted_at,
+            expired=standing.expired,
+            alternative=rival,
+        )

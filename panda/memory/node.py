@@ -89,7 +89,10 @@ class Node:
         return "\n".join(line.text for line in self.items)
 
     def text_near(self, text: str) -> str:
-        """The same; of a long node the lines that share most words with a text, in their order."""
+        """
+        Return the text of the node; of a long node the lines that share most words with a text, in their
+        order.
+        """
         return near_text([line.text for line in self.items], text)
 
 
@@ -120,7 +123,7 @@ def near_text(lines: Sequence[str], text: str) -> str:
 
 
 def trace(cited: Line, node: Node | None) -> Literal["same", "moved", "changed", "gone"]:
-    """What became of a line in its node as it is now; None is one that is gone."""
+    """Return what became of a line in its node as it is now; a node of None is gone."""
     texts = [line.text for line in node.items] if node else []
     if texts[cited.place - 1 : cited.place] == [cited.text]:
         return "same"
@@ -141,7 +144,8 @@ def wanted_list(line: Line, lines: Sequence[Line], title: str, query: str, *, al
     head = [other for other in lines if other.heads == name]
     listed = [other for other in lines if other.list_id == name]
     asked = set(split_terms(query))
-    if not all_ and any(str(other.number) in asked for other in (listed if line.heads else [line])):
+    numbered = listed if line.heads else [line]
+    if not all_ and any(str(other.number) in asked for other in numbered):
         return []
     words = " ".join(word for word in split_words(query) if word.lower() not in NOT_COUNTED)
     is_named = any(set(split_terms(other.text)) <= asked for other in head)
@@ -152,30 +156,34 @@ def wanted_list(line: Line, lines: Sequence[Line], title: str, query: str, *, al
 
 def turn_lines(turn: TurnRecord, now: datetime) -> tuple[Line, ...]:
     """
-    What was said in a turn, without repeats: the sentences that the user told, and of an answer what no other
-    node says; no citation marks, sources or short exclamations ("Thanks!").
+    Return what was said in a turn, without repeats: the sentences that the user told, and of an answer what
+    no other node says; no citation marks, sources or short exclamations ("Thanks!").
     """
     sure = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
 
     def line(text: str, origin: str | None) -> Line:
         return Line(text, "general_fact", sure, turn.at, origin=origin)
 
-    found = {text: line(text, node_id) for text, node_id in ((one_line(q), n) for q, n in turn.quotes)}
+    lines_by_text = {
+        text: line(text, node_id) for text, node_id in ((one_line(q), n) for q, n in turn.quotes)
+    }
     own = turn.own_answer if turn.answered else ""
     if turn.summary.strip() and turn.answered:
         text = one_line(turn.summary)
-        found.setdefault(text, line(text, None if own == turn.response else NodeKind.TURN.id(turn.number)))
+        lines_by_text.setdefault(
+            text, line(text, None if own == turn.response else NodeKind.TURN.id(turn.number))
+        )
     for statement in turn.statements:
         for text in [unit.text for unit in split_units(statement)] or [one_line(statement)]:
-            if text and not any(text in one_line(kept) for kept, _ in turn.quotes):
+            if text and not any(text in one_line(quote) for quote, _ in turn.quotes):
                 origin = NodeKind.TURN.id(turn.number) if plain_mood(text) == "orders" else None
-                found.setdefault(text, line(text, origin))
-    said = split_units(strip_citations(own))
-    introduced = _introductions(said)
-    for unit in said:
-        if unit.text not in found or unit.list_line is not None or unit.heads_line is not None:
-            found[unit.text] = _unit_line(unit, unit.text, sure, turn.at, introduced)
-    return tuple(line for line in found.values() if not _EXCLAMATION.match(line.text))
+                lines_by_text.setdefault(text, line(text, origin))
+    answer_units = split_units(strip_citations(own))
+    introduced = _introductions(answer_units)
+    for unit in answer_units:
+        if unit.text not in lines_by_text or unit.list_line is not None or unit.heads_line is not None:
+            lines_by_text[unit.text] = _unit_line(unit, unit.text, sure, turn.at, introduced)
+    return tuple(line for line in lines_by_text.values() if not _EXCLAMATION.match(line.text))
 
 
 def _unit_line(
@@ -184,6 +192,7 @@ def _unit_line(
     confidence: float,
     at: datetime | None,
     introduced: Mapping[int, str],
+    *,
     carried: str = "",
 ) -> Line:
     above = introduced.get(unit.list_line or 0, "")
@@ -212,19 +221,20 @@ def _introductions(text_units: Sequence[TextUnit]) -> dict[int, str]:
 
 def research_lines(research: Research, now: datetime) -> Iterator[Line]:
     """The summary and each claim with its source; claims that contradict each other are one line."""
-    told: list[tuple[str, str, float | None]] = []
+    statements: list[tuple[str, str, float | None]] = []
     if research.summary.strip():
-        told.append((research.summary, "default", research.quality_score))
+        statements.append((research.summary, "default", research.quality_score))
     contested = {one_line(claim.claim) for conflict in research.conflicts for claim in conflict.claims}
     for conflict in research.conflicts:
-        told.append((conflict.text, "price", min(claim.confidence or 0.0 for claim in conflict.claims)))
+        statements.append((conflict.text, "price", min(claim.confidence or 0.0 for claim in conflict.claims)))
     for claim in research.claims:
-        text, source = one_line(claim.claim), one_line(claim.source)
+        text = one_line(claim.claim)
+        source = one_line(claim.source)
         if text and text not in contested:
             ages = claim.content_type or claim_type(text)
-            told.append((f"{text} ({source})" if source else text, ages, claim.confidence))
+            statements.append((f"{text} ({source})" if source else text, ages, claim.confidence))
     at = research.created_at
-    for text, ages, start in told:
+    for text, ages, start in statements:
         sure = confidence_at(MISSING if start is None else start, ages, at, now)
         yield Line(one_line(text), ages, sure, at)
 
@@ -234,19 +244,25 @@ def visit_lines(visit: Visit, now: datetime) -> Iterator[Line]:
     One line a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
     table; one a line of the page's zones, but for menus and what is likely about something else.
     """
-    quality, at, title = visit.manifest.extraction_quality, visit.manifest.visited_at, one_line(visit.title)
+    quality = visit.manifest.extraction_quality
+    at = visit.manifest.visited_at
+    title = one_line(visit.title)
     plain = {key: value for key, value in visit.details.items() if key not in _ROW_FIELDS}
     fields = [(path, value) for path, value in _flatten(plain, ()) if path != ("title",)]
     if not any(path[-1].lower() == "url" for path, _ in fields):
         fields.append((("url",), visit.manifest.url))
-    told: list[tuple[str, str, float]] = []
+    field_texts: list[tuple[str, str, float]] = []
     for path, value in fields:
         ages: str = "product_spec" if path[0].lower() in _UNNAMED_FIELDS else field_type(path[-1])
         body = one_line(" ".join([*(part for part in path if part.lower() not in _UNNAMED_FIELDS), value]))
-        told.append((f"{title}: {body}" if title else body, ages, 1.0))
-    said = " ".join(value for _, value in fields)
+        field_texts.append((f"{title}: {body}" if title else body, ages, 1.0))
+    field_values = " ".join(value for _, value in fields)
     start = MISSING if quality is None else quality
-    for text, ages, sure in (*told, *_rows(visit.details, title), *_zone_lines(visit, title, said)):
+    for text, ages, sure in (
+        *field_texts,
+        *_rows(visit.details, title),
+        *_zone_lines(visit, title, field_values),
+    ):
         yield Line(text, ages, confidence_at(min(start, sure), ages, at, now), at)
 
 
@@ -266,10 +282,10 @@ def _rows(fields: Mapping[str, Any], title: str) -> Iterator[tuple[str, str, flo
             yield text, claim_type(text) if states_price(text) else "general_fact", 1.0
 
 
-def _zone_lines(visit: Visit, title: str, said: str) -> Iterator[tuple[str, str, float]]:
+def _zone_lines(visit: Visit, title: str, field_values: str) -> Iterator[tuple[str, str, float]]:
     for zone in visit.extracted.zones or ():
         for text in map(one_line, zone.items if zone.is_quotable else ()):
-            if text and text not in said and text.lower() != title.lower():
+            if text and text not in field_values and text.lower() != title.lower():
                 is_short = len(text.split()) < _SHORT_LINE_WORDS or visit.manifest.page_type == "product"
                 ages = claim_type(text) if zone.type == "pricing" else "general_fact"
                 yield (f"{title}: {text}" if title and is_short else text), ages, zone.confidence
@@ -298,7 +314,8 @@ def note_lines(
     for unit in text_units:
         if is_only_wikilinks(unit.text) and unit.form != "item":
             continue
-        text, above = spell_out_wikilinks(unit.text), introduced.get(unit.list_line or 0, "")
+        text = spell_out_wikilinks(unit.text)
+        above = introduced.get(unit.list_line or 0, "")
         places = [place for place in (title, *map(one_line, unit.headings), above) if place]
         dated = [place for place in places if find_days(place)]
         when = next((day for place in reversed(dated) if (day := day_of(place))), at)
@@ -310,7 +327,7 @@ def note_lines(
             carried = places[-1]
         carried = f"{carried}: " if carried and not text.startswith(carried) else ""
         sure = confidence_at(start, "general_fact", when, now)
-        yield _unit_line(unit, text, sure, when, introduced, carried)
+        yield _unit_line(unit, text, sure, when, introduced, carried=carried)
 
 
 def line_text(above: str, text: str) -> str:

@@ -53,7 +53,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     One note by its path as escape_path writes it, with "#anchor" for a section, which has to be there and in
     the directory (Design §3 "knowledge", §4 "Node ids").
     """
-    path, anchor = _path(knowledge, name), None
+    path = _path(knowledge, name)
+    anchor = None
     with store_errors(path, "read"):
         is_section = "#" in name and not path.exists()
     if is_section:
@@ -145,7 +146,7 @@ class Moment:
 
     @property
     def index(self) -> AsOf | None:
-        """What of the index counts; None for all."""
+        """Return which part of the index counts; None for all."""
         if self._as_of is None and (bound := self._bound) is not None:
             sources = dict(bound.sources)
             with suppress(FileFormatError, StoreError):  # the phase that reads it tells
@@ -187,7 +188,9 @@ class NodeReader:
         index: Index | None = None,
         among: Collection[int] | None = None,
     ) -> None:
-        self._store, self._user, self._clock = store, store.user, store.clock
+        self._store = store
+        self._user = store.user
+        self._clock = store.clock
         self._moment, self._index, self._among = moment or Moment(self._store), index, among
         self._memory_seen: object = None
         self._memory_known: list[Node] = []
@@ -219,7 +222,7 @@ class NodeReader:
             raise MemoryNodeError(exc.message, where=exc.where, fix=fix) from exc
 
     def asserted_since(self, at: datetime) -> bool:
-        return any(one.asserted_at > at for one in self._moment.memory.log.assertions)
+        return any(assertion.asserted_at > at for assertion in self._moment.memory.log.assertions)
 
     def preferences(self) -> list[Node]:
         """All preferences, in file order; [] if there is no file (MemoryNodeError if it is corrupt)."""
@@ -229,7 +232,9 @@ class NodeReader:
         return self._remembered("fact")
 
     def told_things(self) -> list[tuple[ToldThing, list[Node]]]:
-        """What was told, thing by thing in the order of telling, with the nodes of what holds of it now."""
+        """
+        Return what was told, thing by thing in the order of telling, with the nodes of what holds of it now.
+        """
         nodes = {key_of(node.id): node for node in (*self.facts(), *self.preferences())}
         things = []
         for thing in find_told_things(self._moment.memory.log.assertions):
@@ -247,7 +252,8 @@ class NodeReader:
 
     def _memory_nodes(self) -> list[Node]:
         """Return the nodes of all keys; raises FileFormatError."""
-        memory, now = self._moment.memory, self._clock()
+        memory = self._moment.memory
+        now = self._clock()
         state = (now, memory.log.extent, dict(memory.texts))
         if state != self._memory_seen:
             remembered = load_remembered(memory, now)
@@ -269,10 +275,18 @@ class NodeReader:
             raise NotFoundError(f"there is no key {name!r}", where=str(path))
         text = written_below(self._moment.memory.texts[kind] or "", where=str(path))  # by its owner
         lines = note_lines(split_units(text), path.stem, KNOWLEDGE, None, self._clock())
-        return Node(node_id, kind, path.stem, path.name, None, tuple(lines))
+        return Node(
+            id=node_id,
+            source_type=kind,
+            title=path.stem,
+            provenance=path.name,
+            at=None,
+            items=tuple(lines),
+        )
 
     def _turn(self, node_id: str, name: str) -> Node:
-        paths, number = self._store.turn(int(name)), int(name)
+        paths = self._store.turn(int(name))
+        number = int(name)
         record = load_turn(paths, number)
         if record.status not in SAVED_STATUSES:
             message = f"turn {number} is {record.status or 'without status'}"
@@ -312,15 +326,18 @@ class NodeReader:
 
     def _named(self, kind: type[_R], node_id: str, key: str) -> list[tuple[Path, _R]]:
         """Records and their files: of the turns that the index names and the running one, else of all."""
-        name, found = node_id.partition(":")[2], list[tuple[Path, _R]]()
-        turns = self._turns_by(lambda view: [one.turn for one in view.nodes([node_id]) if one.turn])
+        name = node_id.partition(":")[2]
+        named_records = list[tuple[Path, _R]]()
+        turns = self._turns_by(lambda view: [entry.turn for entry in view.nodes([node_id]) if entry.turn])
         for among in ([] if turns is None else turns, self._all_turns()):
-            for turn in [] if found else among:
+            if named_records:
+                break
+            for turn in among:
                 places = [turn] if kind is Research else visit_directories(turn)
                 paths = (place / kind.FILE for place in places)
                 records = [(path, load(kind, path)) for path in paths if _may_name(path, name)]
-                found += [(path, record) for path, record in records if getattr(record, key) == name]
-        return found
+                named_records += [(path, record) for path, record in records if getattr(record, key) == name]
+        return named_records
 
     def _all_turns(self) -> list[Path]:
         numbers = self._among
@@ -329,7 +346,9 @@ class NodeReader:
         return [self._store.turn(n).directory for n in sorted(numbers) if self._moment.holds(n)]
 
     def holds_words(self, terms: Collection[str]) -> bool:
-        """Whether each of some terms stands somewhere in what the user has; not where no index can tell."""
+        """
+        Return whether each of some terms stands somewhere in what the user has; not where no index can tell.
+        """
         if self._index is None or not terms:
             return False
         with suppress(LockHeldError, StoreError):
@@ -352,13 +371,13 @@ class NodeReader:
         return [place for place in places if place.is_dir()]
 
     def _research(self, node_id: str, topic: str) -> Node:
-        found = self._named(Research, node_id, "topic")
-        if not found:
+        named_records = self._named(Research, node_id, "topic")
+        if not named_records:
             for place in (turn / Research.FILE for turn in self._all_turns()):
                 if place.is_file():
                     load(Research, place)  # raises what is wrong with it: it may be the one
             raise NotFoundError(f"no research on {topic!r}", where=str(self._store.turns))
-        path, record = max(found, key=lambda pair: pair[1].created_at or _LONG_AGO)
+        path, record = max(named_records, key=lambda pair: pair[1].created_at or _LONG_AGO)
         return Node(
             id=node_id,
             source_type="research_cache",
@@ -373,18 +392,19 @@ class NodeReader:
         )
 
     def _visit(self, node_id: str, visit_id: str) -> Node:
-        found = [path.parent for path, _ in self._named(Manifest, node_id, "visit_id")]
-        if not found:
+        directories = [path.parent for path, _ in self._named(Manifest, node_id, "visit_id")]
+        if not directories:
             raise NotFoundError(f"no visit {visit_id!r}", where=str(self._store.turns))
-        if len(found) > 1:
-            message = f"{len(found)} visits are called {visit_id!r}: {', '.join(map(self._relative, found))}"
-            raise FileFormatError(message, where=str(found[1]))
-        visit = load_visit(found[0])
+        if len(directories) > 1:
+            paths = ", ".join(map(self._relative, directories))
+            message = f"{len(directories)} visits are called {visit_id!r}: {paths}"
+            raise FileFormatError(message, where=str(directories[1]))
+        visit = load_visit(directories[0])
         return Node(
             id=node_id,
             source_type="visit_record",
             title=one_line(visit.title or visit.manifest.url),
-            provenance=self._relative(found[0] / EXTRACTED_JSON),
+            provenance=self._relative(directories[0] / EXTRACTED_JSON),
             at=visit.manifest.visited_at,
             items=tuple(visit_lines(visit, self._clock())),
             warnings=_assumed(node_id, "extraction_quality", visit.manifest.extraction_quality),
@@ -409,12 +429,12 @@ class PastReader(NodeReader):
         return node.at is not None and node.at > self.at
 
 
-def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:
-    return (f"{node_id} has no {what}; {MISSING:.2f} assumed",) if given is None else ()
+def _assumed(node_id: str, what: str, score: float | None) -> tuple[str, ...]:
+    return (f"{node_id} has no {what}; {MISSING:.2f} assumed",) if score is None else ()
 
 
 def _may_name(path: Path, name: str) -> bool:
-    """Whether a research or visit is there and worth a look: it holds the name, as JSON writes it."""
+    """Return whether a research or visit is there and worth a look: it holds the name, as JSON writes it."""
     part = max(name.split("\ufffd"), key=len)  # an id has this where a text has half a surrogate pair
     forms = {json.dumps(part, ensure_ascii=plain)[1:-1].encode() for plain in (True, False)}
     with suppress(StoreError):  # what does not read is no other's fault
@@ -423,20 +443,23 @@ def _may_name(path: Path, name: str) -> bool:
     return False
 
 
-def _remembered_node(known: Remembered, file_name: str, now: datetime) -> Node:
-    node_id, key, said = f"{_PREFIXES[known.kind]}:{known.key}", one_line(known.key), known.statement
-    text = said if is_statement(known.subject.relation) else f"{key}: {said}"
-    ages, sure = known.fact.content_type, known.confidence(now)
+def _remembered_node(remembered: Remembered, file_name: str, now: datetime) -> Node:
+    node_id = f"{_PREFIXES[remembered.kind]}:{remembered.key}"
+    key = one_line(remembered.key)
+    statement = remembered.statement
+    text = statement if is_statement(remembered.subject.relation) else f"{key}: {statement}"
+    ages = remembered.fact.content_type
+    sure = remembered.confidence(now)
     return Node(
         id=node_id,
-        source_type=known.kind,
+        source_type=remembered.kind,
         title=key,
         provenance=file_name,
-        at=known.at,
-        items=(Line(text, ages, sure, known.at, heading=known.corrects),),
-        expires_at=known.fact.valid_until,
-        warnings=_assumed(node_id, "confidence", known.start),
-        source_turn=known.fact.source_turn,
+        at=remembered.at,
+        items=(Line(text, ages, sure, remembered.at, heading=remembered.corrects),),
+        expires_at=remembered.fact.valid_until,
+        warnings=_assumed(node_id, "confidence", remembered.start),
+        source_turn=remembered.fact.source_turn,
     )
 
 

@@ -5,8 +5,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Annotated, Any, TypeVar
 
-from msgspec import UNSET, Meta
-from msgspec import UnsetType as Unset
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import force_setattr
 
 from panda.documents.records import Record, decode
@@ -52,9 +51,9 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """A request of JSON values, null for what is not given; UsageError names the field behind *where*."""
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
-    given = {_plain(key): _plain(value) for key, value in raw.items() if value is not None}
+    values = {_plain(key): _plain(value) for key, value in raw.items() if value is not None}
     try:
-        return decode(SynthesisRequest, given, where="request")
+        return decode(SynthesisRequest, values, where="request")
     except Problem as exc:
         key = exc.key or exc.message.partition(":")[0]
         raise UsageError(
@@ -75,9 +74,13 @@ def settle(facts: Mapping[str, _F], conflicts: Iterable[Conflict]) -> list[tuple
     """
     settled: dict[str, list[tuple[str, ...]]] = {}
     for conflict in set(conflicts):
-        named = tuple(one for one in (conflict.fact_a, conflict.fact_b) if one in facts)
+        named = tuple(fact_id for fact_id in (conflict.fact_a, conflict.fact_b) if fact_id in facts)
         resolution = conflict.resolution_fact
-        if conflict.status == "resolved" and resolution in facts and any(one != resolution for one in named):
+        if (
+            conflict.status == "resolved"
+            and resolution in facts
+            and any(fact_id != resolution for fact_id in named)
+        ):
             settled.setdefault(str(resolution), []).append(named)
     if not settled:
         return [(fact.subject, fact) for fact in facts.values()]
@@ -85,9 +88,9 @@ def settle(facts: Mapping[str, _F], conflicts: Iterable[Conflict]) -> list[tuple
     lost: set[tuple[Subject, str]] = set()
     for resolution, pairs in settled.items():
         for named in pairs:
-            for one in named:
-                if facts[one].value.key != facts[resolution].value.key and facts[one].confidence > 0:
-                    lost |= {(subject, one) for subject in _shared_home(homes, facts, resolution, named)}
+            for fact_id in named:
+                if facts[fact_id].value.key != facts[resolution].value.key and facts[fact_id].confidence > 0:
+                    lost |= {(subject, fact_id) for subject in _shared_home(homes, facts, resolution, named)}
     placed = ((at, fact) for fact in facts.values() for at in homes.get(fact.id, {fact.subject}))
     return [(subject, fact) for subject, fact in placed if (subject, fact.id) not in lost]
 
@@ -95,17 +98,20 @@ def settle(facts: Mapping[str, _F], conflicts: Iterable[Conflict]) -> list[tuple
 def _find_homes(
     facts: Mapping[str, Fact], settled: Mapping[str, list[tuple[str, ...]]]
 ) -> dict[str, set[Subject]]:
-    """What settles a conflict that another is part of comes first; those in a circle stay where they are."""
+    """
+    Return the subjects of each resolution, those that others rest on first; those in a circle stay where they
+    are.
+    """
     homes: dict[str, set[Subject]] = {}
     pending = dict(settled)
     while ready := [
         resolution
         for resolution, pairs in pending.items()
-        if not any(one in pending and one != resolution for named in pairs for one in named)
+        if not any(fact_id in pending and fact_id != resolution for named in pairs for fact_id in named)
     ]:
         for resolution in ready:
-            found = (_shared_home(homes, facts, resolution, named) for named in pending[resolution])
-            homes[resolution] = set().union(*found) or {facts[resolution].subject}
+            shared_homes = (_shared_home(homes, facts, resolution, named) for named in pending[resolution])
+            homes[resolution] = set().union(*shared_homes) or {facts[resolution].subject}
         for resolution in ready:
             del pending[resolution]
     return homes
@@ -114,7 +120,9 @@ def _find_homes(
 def _shared_home(
     homes: Mapping[str, set[Subject]], facts: Mapping[str, Fact], resolution: str, named: tuple[str, ...]
 ) -> set[Subject]:
-    return set.intersection(*(homes.get(one, {facts[one].subject}) for one in named if one != resolution))
+    return set.intersection(
+        *(homes.get(fact_id, {facts[fact_id].subject}) for fact_id in named if fact_id != resolution)
+    )
 
 
 class Entry(Record, frozen=True):
@@ -127,8 +135,8 @@ class Entry(Record, frozen=True):
     confidence: _Share
     hlc: str | None
     contradicted: bool
-    alt_value: Value | Unset = UNSET
-    alt_confidence: _Share | Unset = UNSET
+    alt_value: Value | UnsetType = UNSET
+    alt_confidence: _Share | UnsetType = UNSET
 
 
 class Envelope(Record, frozen=True):
@@ -153,38 +161,39 @@ def synthesize(
     at = read_time(request.as_of) if request.as_of else now
     contenders = find_contenders(facts, conflicts, request, now=at)
     least = request.min_confidence or 0
-    kept = [(subject, ranked) for subject, ranked in contenders.items() if ranked[0].confidence >= least]
-    kept.sort(key=lambda pair: (_strength(pair[1][0]), pair[0].entity, pair[0].relation))
-    summary = tuple(_entry(subject, ranked) for subject, ranked in kept)
+    included = [(subject, ranked) for subject, ranked in contenders.items() if ranked[0].confidence >= least]
+    included.sort(key=lambda pair: (_strength(pair[1][0]), pair[0].entity, pair[0].relation))
+    summary = tuple(_entry(subject, ranked) for subject, ranked in included)
     return Envelope(
         summary=summary,
         synthesized_at=render_time(at),
         scope=request.scope,
         fact_count=sum(map(len, contenders.values())),
         contradiction_count=sum(entry.contradicted for entry in summary),
-        filtered_count=len(contenders) - len(kept),
+        filtered_count=len(contenders) - len(included),
     )
 
 
 def _entry(subject: Subject, ranked: Sequence[Fact]) -> Entry:
-    winner, other = ranked[0], find_alternative(ranked)
+    winner = ranked[0]
+    other = find_alternative(ranked)
     return Entry(
-        subject.entity,
-        subject.relation,
-        winner.scope,
-        winner.value,
-        winner.confidence,
-        winner.hlc,
-        other is not None,
-        UNSET if other is None else other.value,
-        UNSET if other is None else other.confidence,
+        entity=subject.entity,
+        relation=subject.relation,
+        scope=winner.scope,
+        value=winner.value,
+        confidence=winner.confidence,
+        hlc=winner.hlc,
+        contradicted=other is not None,
+        alt_value=UNSET if other is None else other.value,
+        alt_confidence=UNSET if other is None else other.confidence,
     )
 
 
 def find_contenders(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> dict[Subject, list[Fact]]:
-    """What competes for each entity and relation; what settles something stands with it."""
+    """Return the facts that compete for each entity and relation; what settles something stands with it."""
     groups: dict[Subject, list[Fact]] = {}
     for subject, fact in settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts):
         is_asked_for = request.entity in (None, subject.entity) and request.relation in (
@@ -201,8 +210,8 @@ def find_contenders(
 def compete(facts: Sequence[_F], now: datetime, *, include_expired: bool = False) -> list[_F]:
     """The facts of one subject that nothing said later took back, live ones alone, the winner first."""
     silenced = max((fact.reading for fact in facts if fact.confidence == 0), default=_BEFORE_ALL)
-    live = (one for one in facts if include_expired or one.valid_until is None or one.valid_until >= now)
-    return rank([one for one in live if one.reading > silenced])
+    live = (fact for fact in facts if include_expired or fact.valid_until is None or fact.valid_until >= now)
+    return rank([fact for fact in live if fact.reading > silenced])
 
 
 def rank(facts: Sequence[_F]) -> list[_F]:

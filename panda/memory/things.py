@@ -19,7 +19,7 @@ _LEAST_SHARED = 2
 """Words, beside the value that it denies, that a correction without a key shares with what it corrects."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Clause:
     """A clause of a sentence that was told, or the whole sentence where it is one clause."""
 
@@ -44,7 +44,7 @@ class ToldThing:
         return self.keys | {clause.subject for clause in self.clauses}
 
     def holds(self, terms: frozenset[str]) -> bool:
-        """Whether each of some terms stands in one of its clauses, or in a key."""
+        """Return whether each of some terms stands in one of its clauses, or in a key."""
         texts = (*(clause.text for clause in self.clauses), *(_words_of(key) for key in self.keys))
         return bool(terms) and any(terms <= forget_terms(text) for text in texts)
 
@@ -54,7 +54,7 @@ def find_told_things(assertions: Iterable[Assertion]) -> list[ToldThing]:
     Group what a log says of its user, in the order of telling. A sentence belongs to the keys that it gave;
     sentences of the same words belong together, and so does what corrects with what it corrects.
     """
-    return _Grouping([one for one in assertions if one.scope == "local"]).things()
+    return _Grouping([assertion for assertion in assertions if assertion.scope == "local"]).things()
 
 
 class _Grouping:
@@ -94,7 +94,14 @@ class _Grouping:
         if assertion.subject in self._clauses or FORGOTTEN.fullmatch(text):
             return
         clauses = [
-            Clause(assertion.subject, start, end, text[start:end], text, assertion.source_turn)
+            Clause(
+                subject=assertion.subject,
+                start=start,
+                end=end,
+                text=text[start:end],
+                sentence=text,
+                source_turn=assertion.source_turn,
+            )
             for start, end in clause_spans(text)
         ]
         self._clauses[assertion.subject] = clauses
@@ -116,8 +123,12 @@ class _Grouping:
     def _join_key(self, assertion: Assertion) -> None:
         """Join a key with the clauses of its turn that give the value; by the key's words if several do."""
         values = {value.casefold() for value in value_texts(assertion)}
-        told = self._told_in.get(assertion.source_turn, []) if assertion.source_turn is not None else []
-        giving = [clause for clause in told if any(value in clause.text.casefold() for value in values)]
+        turn_clauses = (
+            self._told_in.get(assertion.source_turn, []) if assertion.source_turn is not None else []
+        )
+        giving = [
+            clause for clause in turn_clauses if any(value in clause.text.casefold() for value in values)
+        ]
         terms = forget_terms(_words_of(assertion.subject))
         named = [clause for clause in giving if not terms.isdisjoint(self._terms[clause])]
         for clause in named or giving:
@@ -169,9 +180,9 @@ class _Grouping:
     def _before(self, clause: Clause, term: str) -> Iterator[Clause]:
         """The newest clauses with a term that were told before one."""
         turn = clause.source_turn or 0
-        told = self._holding[term]
-        end = bisect_left(told, turn, key=lambda former: former.source_turn or 0)
-        return reversed(told[max(0, end - _MOST_EARLIER) : end])
+        clauses = self._holding[term]
+        end = bisect_left(clauses, turn, key=lambda former: former.source_turn or 0)
+        return reversed(clauses[max(0, end - _MOST_EARLIER) : end])
 
     def _join(self, left: Clause | Subject, right: Clause | Subject) -> None:
         self._leaders[self._leader(left)] = self._leader(right)

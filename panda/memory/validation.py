@@ -76,24 +76,26 @@ _NOTHING = "none stated"
 
 
 def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
-    """What is wrong in the memories of all users, or at some places, and in their notes."""
-    within, found = [place.absolute() for place in places], list[Problem]()
+    """Return what is wrong in the memories of all users, or at some places, and in their notes."""
+    within = [place.absolute() for place in places]
+    problems = list[Problem]()
     for user in users_of(Layout(root)):
-        store, home = Layout(root).of(user), Layout(root.absolute()).of(user).home
+        store = Layout(root).of(user)
+        home = Layout(root.absolute()).of(user).home
         is_named = any(home.is_relative_to(at) or (at.parent == home and at.name in _NAMES) for at in within)
         if is_named or not within:
             state = Projection(store)
             try:
                 state.refresh()
-                found += [*_records(store, state), *_altered(store, state), *_entries(state, now)]
+                problems += [*_records(store, state), *_altered(store, state), *_entries(state, now)]
             except Problem as exc:
-                found.append(exc)
-        found += check_notes(Layout(root.absolute()).of(user), within, now)
-    return found
+                problems.append(exc)
+        problems += check_notes(Layout(root.absolute()).of(user), within, now)
+    return problems
 
 
 def check_memory_of_turns(turns: Sequence[Path]) -> Iterator[Problem]:
-    """What makes the memory unreadable of the users whose turn directories these are: a turn rests on it."""
+    """Yield what makes the memory of the users of these turn directories unreadable: a turn rests on it."""
     homes = dict.fromkeys(turn.absolute().parent.parent for turn in turns)
     for home in (home for home in homes if home.parent.name == "users"):
         state = Projection(Layout(home.parent.parent).of(home.name))
@@ -110,7 +112,8 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
     Notes that no turn and no index can read, folders that cannot be listed, and, as sound, what of the other
     notes is read as text or cannot be quoted, and files that are no notes; all or those at absolute *places*.
     """
-    knowledge, unlisted = store.knowledge, list[OSError]()
+    knowledge = store.knowledge
+    unlisted = list[OSError]()
     for _ in os.walk(knowledge, onerror=unlisted.append):
         pass
     for error in unlisted:
@@ -129,7 +132,7 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
 
 
 def _findings_of_note(path: Path, node: Node) -> Iterator[Problem]:
-    """What of a note is read as text, and its lines that cannot be quoted."""
+    """Yield what of a note is read as text, and its lines that cannot be quoted."""
     note, _ = load_note_text(path)
     yield from note.faults
     units = (unit for section in note.sections for unit in section.units)
@@ -154,10 +157,11 @@ def _records(store: UserStore, state: Projection) -> Iterator[Problem]:
 
 
 def _altered(store: UserStore, state: Projection) -> Iterator[Problem]:
-    path, said = str(store.memory_log), set()
+    path = str(store.memory_log)
+    asserted_keys = set()
     sealed = cache(lambda number: is_sealed(store.turn(number)))
     for fact in state.log.assertions:
-        said.add((fact.source, fact.entity, fact.relation))
+        asserted_keys.add((fact.source, fact.entity, fact.relation))
         kind, _, number = (fact.source or "").partition(":")
         # `panda init --demo` of old moved clock readings under ids that stayed.
         vouched = kind != "turn" or (number.isdecimal() and sealed(int(number)))
@@ -166,15 +170,18 @@ def _altered(store: UserStore, state: Projection) -> Iterator[Problem]:
     for staged in sorted(store.turns.glob(f"turn_*/{STAGED_MEMORY_JSON}")):
         turn = turn_number(staged.parent.name)
         memory = load(StagedMemory, staged) if turn is not None and sealed(turn) else None
-        for told in memory.staged if memory and memory.applied else ():
-            if (NodeKind.TURN.id(turn), told.entity, told.relation) not in said:
-                yield Problem(f"{told.relation} of turn {turn} is not there", path, fix=_RESTORE)
+        if memory is None or not memory.applied:
+            continue
+        for staged_value in memory.staged:
+            if (NodeKind.TURN.id(turn), staged_value.entity, staged_value.relation) not in asserted_keys:
+                yield Problem(f"{staged_value.relation} of turn {turn} is not there", path, fix=_RESTORE)
 
 
 def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
     preferred = state.entries("preference") or {}
     for kind in KINDS:
-        text, where = state.texts[kind] or "", str(state.paths[kind])
+        text = state.texts[kind] or ""
+        where = str(state.paths[kind])
         names = [name for name, _ in split_front_matter(text, where=where).pairs]
         counts = Counter(name.value for name in names)
         for name in names:
@@ -185,7 +192,8 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
             for fault in entry.faults:
                 message = f"{entry.key}: {fault}, and counts as not written"
                 yield NoteFormatError(message, where, line=entry.line, verdict=Verdict.SOUND)
-            key, typed = canonical_key(entry.key, kind, state.user), entry.value
+            key = canonical_key(entry.key, kind, state.user)
+            typed = entry.value
             parts = typed if isinstance(typed, list) else [typed]
             if key is None:
                 message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
@@ -197,28 +205,34 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
                 message = f"what is nested in {entry.key} counts as the text {entry.text!r:.80}"
                 fix = suggest_field(typed) or "write a key of its own for each part"
                 yield Problem(message, where, line=entry.line, fix=fix, verdict=Verdict.SOUND)
-    shown = {k: MemoryText(state.texts[k] or "", title="", where=str(state.paths[k])) for k in KINDS}
-    for one in state.compare(now):
-        if one.verdict != "same" or one.entry is None or one.standing is None or one.standing.winner is None:
+    memory_texts = {k: MemoryText(state.texts[k] or "", title="", where=str(state.paths[k])) for k in KINDS}
+    for comparison in state.compare(now):
+        if (
+            comparison.verdict != "same"
+            or comparison.entry is None
+            or comparison.standing is None
+            or comparison.standing.winner is None
+        ):
             continue
-        key, value = one.entry.key, file_value(one.standing.winner.value)
-        if shown[one.kind].lists_otherwise(key, value):
+        key = comparison.entry.key
+        value = file_value(comparison.standing.winner.value)
+        if memory_texts[comparison.kind].lists_otherwise(key, value):
             message = f"the list shows another value of {key} than the front matter"
             fix = "change it in the front matter: the list only shows it"
-            yield Problem(message, str(state.paths[one.kind]), line=one.entry.line, fix=fix)
+            yield Problem(message, str(state.paths[comparison.kind]), line=comparison.entry.line, fix=fix)
 
 
 def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
     """
-    What is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
+    Return what is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
     "Validation"); not judged is what rests on a source that has changed or gone since, and a §2 whose files
     do not read.
     """
     places = [path.absolute() for path in paths] or [root]
-    found = dict.fromkeys(turn for place in places for turn in _turns(place))
+    turns = dict.fromkeys(turn for place in places for turn in _turns(place))
     problems = []
-    with progress("judging", len(found)) as advance:
-        for turn in found:
+    with progress("judging", len(turns)) as advance:
+        for turn in turns:
             problems += judge_turn(turn)
             advance()
     return problems
@@ -232,13 +246,15 @@ def _turns(place: Path) -> Iterator[Path]:
         yield place
     elif place.is_dir():
         for depth in ("turns", "*/turns", "users/*/turns", ""):
-            for one in sorted(place.glob(f"{depth}/turn_*" if depth else "turn_*")):
-                if one.is_dir() and turn_number(one.name) is not None and not is_temporary(one):
-                    yield one
+            for path in sorted(place.glob(f"{depth}/turn_*" if depth else "turn_*")):
+                if path.is_dir() and turn_number(path.name) is not None and not is_temporary(path):
+                    yield path
 
 
 def judge_turn(directory: Path) -> list[Problem]:
-    """What is wrong with §2 of one turn directory; nothing of one that is not below users/{user}/turns."""
+    """
+    Return what is wrong with §2 of one turn directory; nothing of one that is not below users/{user}/turns.
+    """
     number = turn_number(directory.name)
     users = directory.parent.parent.parent
     if number is None or directory.parent.name != "turns" or users.name != "users":
@@ -260,13 +276,13 @@ def judge_turn(directory: Path) -> list[Problem]:
         calls = turn.load_calls()
         quotes = turn.has(CALLS_JSONL) and not _is_drafted(calls)
         judge = _Judge(past, gathered, quotes=quotes, wordings=_wordings(calls))
-        found = judge.findings(read_gathered(section), metadata.query)
+        findings = judge.findings(read_gathered(section), metadata.query)
     except Problem as exc:
         exc.verdict = Verdict.NOT_JUDGED
         return [exc]
     return [
         Problem(finding.message, str(path), key=JUDGED, verdict=finding.verdict, fix=finding.fix)
-        for finding in dict.fromkeys(found)
+        for finding in dict.fromkeys(findings)
     ]
 
 
@@ -312,7 +328,7 @@ class _Judge:
         self._quotes = quotes
         self._wordings = wordings
         documents = gathered.documents if gathered else UNSET
-        self._loaded = {one.node_id for one in documents} if documents is not UNSET else None
+        self._loaded = {document.node_id for document in documents} if documents is not UNSET else None
         self._lines = {part.title: part.items for part in gathered.sections} if gathered else {}
         self._nodes: dict[str, Node] = {}
         self._lost: dict[str, Verdict] = {}
@@ -328,8 +344,8 @@ class _Judge:
         sections = [self._whole(part) for part in readable]
         issues = check_sections(sections, self._nodes, self._past.at, query=query)
         if any(part.section.title == CONSTRAINTS for part in parts):
-            issues = [one for one in issues if one != NO_CONSTRAINTS]
-        issues = [one for one in issues if not one.endswith(UNKNOWN_NODE)]
+            issues = [issue for issue in issues if issue != NO_CONSTRAINTS]
+        issues = [issue for issue in issues if not issue.endswith(UNKNOWN_NODE)]
         issues += [issue for part in readable for issue in self._line_issues(part)]
         changed = tuple(_place(part) for part in parts if self._is_unsure(part))
         for issue in issues:
@@ -341,7 +357,7 @@ class _Judge:
         return [*findings, *(_Finding(issue, Verdict.UNSOUND) for issue in unrecorded)]
 
     def _fault_of(self, node_id: str) -> Iterator[_Finding]:
-        """What is wrong with a source, which is loaded."""
+        """Load a source and yield what is wrong with it."""
         is_known = self._loaded is not None and node_id in self._loaded
         try:
             if node_id not in self._nodes:
@@ -356,12 +372,14 @@ class _Judge:
 
     def _is_unsure(self, part: ReadSection) -> bool:
         ids = part.section.node_ids
-        lost = any(self._lost.get(one) is Verdict.NOT_JUDGED for one in ids)
-        return lost or any(self._past.has_changed(self._nodes[one]) for one in ids if one in self._nodes)
+        lost = any(self._lost.get(node_id) is Verdict.NOT_JUDGED for node_id in ids)
+        return lost or any(
+            self._past.has_changed(self._nodes[node_id]) for node_id in ids if node_id in self._nodes
+        )
 
     def _line_issues(self, part: ReadSection) -> Iterator[str]:
         for item, line in part.pairs():
-            cited = [self._nodes[one] for one in item.node_ids if one in self._nodes]
+            cited = [self._nodes[node_id] for node_id in item.node_ids if node_id in self._nodes]
             if CUT_MARK in line or not cited or len(cited) < len(item.node_ids) or "[" not in line:
                 continue
             moments = (self._past.at, self._past.at + timedelta(seconds=1))  # it is written to the second
@@ -380,10 +398,10 @@ class _Judge:
         if recorded is None:
             return
         there = {_plain(item.text) for item in recorded} - {_NOTHING}
-        said = {_plain(item.text) for item in part.section.items}
+        section_texts = {_plain(item.text) for item in part.section.items}
         cut = {_plain(item.text) for item, line in part.pairs() if CUT_MARK in line}
         worded = 0
-        for text in sorted(said - there - cut):
+        for text in sorted(section_texts - there - cut):
             rest = text
             for wording in self._wordings:
                 rest = rest.replace(wording, "")
@@ -391,8 +409,10 @@ class _Judge:
                 worded += 1  # units of a recorded line were worded anew
                 continue
             yield f"{_place(part)}gathered_context.json does not hold the line {text!r:.80}"
-        lost = sorted(there - said)
-        for text in lost if not part.is_cut and len(lost) > worded else ():
+        lost = sorted(there - section_texts)
+        if part.is_cut or len(lost) <= worded:
+            return
+        for text in lost:
             yield f"{_place(part)}lacks the line {text!r:.80} of gathered_context.json"
 
     def _whole(self, part: ReadSection) -> GatheredSection:

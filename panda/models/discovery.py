@@ -194,12 +194,12 @@ class ModelDirectory:
         raise UsageError(f"{message} ({words})", where=self._url, fix=fix)
 
     def _refused(self, answer: httpx.Response, what: str) -> Problem:
-        said = self._servers.words_of(answer)
+        server_message = self._servers.words_of(answer)
         if answer.status_code == 429 or answer.status_code >= 500:
             fix = "give the command again once it is ready"
-            return ModelAwayError(f"the server is not ready ({said})", where=self._url, fix=fix)
+            return ModelAwayError(f"the server is not ready ({server_message})", where=self._url, fix=fix)
         fix = "give the base URL of its API, which mostly ends in /v1"
-        return UsageError(f"this is not {what} ({said})", where=self._url, fix=fix)
+        return UsageError(f"this is not {what} ({server_message})", where=self._url, fix=fix)
 
     def _read_llama_server(
         self, served: Mapping[str, Mapping[str, Any]], properties: Mapping[str, Any]

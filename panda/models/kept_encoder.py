@@ -32,8 +32,9 @@ class KeptEncoder:
     """
 
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
-        self._encoder, self.store = encoder, store
-        self._known: dict[bytes, bytes] = {}
+        self._encoder = encoder
+        self.store = store
+        self._packed: dict[bytes, bytes] = {}
         self._words: dict[str, list[tuple[str, Vectors]]] = {}
         self._computed: set[bytes] = set()
         """Digests of what this process computed and has not saved."""
@@ -46,7 +47,7 @@ class KeptEncoder:
 
     @cached_property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """Return how many numbers a vector has."""
         return len(self.encode_packed([""])[0])
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
@@ -114,7 +115,7 @@ class KeptEncoder:
     def save(self, texts: Sequence[str]) -> None:
         """Save the vectors of texts of the store, those that were computed; questions are not handed over."""
         digests = {self.digest(text) for text in texts} & self._computed
-        vectors = {digest: self._known[digest] for digest in digests if digest in self._known}
+        vectors = {digest: self._packed[digest] for digest in digests if digest in self._packed}
         if vectors and self.store.save(vectors, ()):
             self._computed -= digests
 
@@ -125,15 +126,15 @@ class KeptEncoder:
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """The packed vectors that are known already, by digest."""
-        known = {digest: self._known[digest] for digest in digests if digest in self._known}
-        kept = self.store.load(digest for digest in digests if digest not in known)
-        self._remember(kept)
-        return known | kept
+        remembered = {digest: self._packed[digest] for digest in digests if digest in self._packed}
+        stored = self.store.load(digest for digest in digests if digest not in remembered)
+        self._remember(stored)
+        return remembered | stored
 
     def _remember(self, vectors: Mapping[bytes, bytes]) -> None:
-        if len(self._known) > _MOST_IN_MEMORY:
-            self._known.clear()
-        self._known.update(vectors)
+        if len(self._packed) > _MOST_IN_MEMORY:
+            self._packed.clear()
+        self._packed.update(vectors)
 
 
 def pack(vectors: "Vectors") -> list[bytes]:

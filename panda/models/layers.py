@@ -25,9 +25,12 @@ class Layers(AbstractContextManager["Layers"]):
     def __init__(self, models_file: ModelsFile, *, cache_dir: Path, environ: Mapping[str, str]) -> None:
         from panda.models.llama.loaded import LoadedGgufs
 
-        self._file, self._environ, self._cache_dir = models_file, environ, cache_dir
+        self._file = models_file
+        self._environ = environ
+        self._cache_dir = cache_dir
         self._servers = ExitStack()
-        self._ggufs, self._seeing_ggufs = LoadedGgufs(cache_dir), LoadedGgufs(cache_dir)
+        self._ggufs = LoadedGgufs(cache_dir)
+        self._seeing_ggufs = LoadedGgufs(cache_dir)
         self._models: dict[str, Model] = {}
         self._seeing: Model | None = None
 
@@ -53,12 +56,12 @@ class Layers(AbstractContextManager["Layers"]):
         return self._seeing
 
     def is_offline(self, layer: str) -> bool:
-        """Whether models.yaml says that no model serves the layer."""
+        """Return whether models.yaml says that no model serves the layer."""
         return self._file.layers[layer] == OFFLINE
 
     @property
     def sees(self) -> bool:
-        """Whether the layer EYES has a model."""
+        """Return whether the layer EYES has a model."""
         return self._file.layers[EYES] is not None
 
     def serving(self, models_by_layer: Mapping[str, str]) -> "Layers":
@@ -116,7 +119,8 @@ class Layers(AbstractContextManager["Layers"]):
         return server
 
     def _check_sees(self, spec: ModelSpec) -> None:
-        at, of_eyes = f"models.{spec.name}", f"the model {spec.name} of the layer EYES"
+        at = f"models.{spec.name}"
+        of_eyes = f"the model {spec.name} of the layer EYES"
         if not spec.servers and spec.projector is None:
             fix = "name the projector file (mmproj-….gguf) that comes with the model"
             raise self._file.error(f"{at}.projector", f"{of_eyes} has no projector, so it cannot see", fix)

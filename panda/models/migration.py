@@ -68,7 +68,10 @@ def _pairs_of(top_node: YamlNode, name: str) -> Sequence[tuple[YamlNode, YamlNod
 
 
 def _removal(text: str, mapping: YamlNode, place: int) -> _Edit:
-    """What takes one key of a mapping out: its lines, or of a mapping in braces the key with its comma."""
+    """
+    Return the edit that removes one key of a mapping: its lines, or of a mapping in braces the key with its
+    comma.
+    """
     key, value = mapping.pairs[place]
     end = max(key.end, value.end)
     if not text.startswith("{", mapping.start):
@@ -105,5 +108,6 @@ def _check_same(models: ModelsFile, text: str) -> None:
         after = None
     before = (models.models, models.layers, models.encoder)
     if after is None or (after.models, after.layers, after.encoder) != before or after.obsolete:
-        message, fix = "it cannot be rewritten line by line", f"take out {', '.join(models.obsolete)} by hand"
+        message = "it cannot be rewritten line by line"
+        fix = f"take out {', '.join(models.obsolete)} by hand"
         raise ModelFileError(message, str(models.path), fix=fix)

@@ -92,7 +92,10 @@ class ModelSpec(Record, frozen=True):
 
     @property
     def scores(self) -> bool:
-        """Whether it gives log-probabilities of texts: a GGUF in this process does, a server does not."""
+        """
+        Return whether the model gives log-probabilities of texts: a GGUF in this process does, a server does
+        not.
+        """
         return not self.servers and not self.embeds
 
     @property
@@ -102,7 +105,7 @@ class ModelSpec(Record, frozen=True):
 
     @property
     def width(self) -> int | None:
-        """How many requests its servers serve at the same time; None if it runs in this process."""
+        """Return how many requests its servers serve at the same time; None if it runs in this process."""
         return len(self.servers) * self.parallel or None
 
 
@@ -123,8 +126,9 @@ class ModelsFile:
     @property
     def width(self) -> int | None:
         """
-        How many turns can be made at the same time without one waiting for another's request: the least width
-        of the models on servers, None without any. EYES, which a turn asks once at most, does not count.
+        Return how many turns can run at the same time without one waiting for another's request: the least
+        width of the models on servers, None without any. EYES, which a turn asks once at most, does not
+        count.
         """
         specs = [self.model_of(layer) for layer in self.layers if layer != _SEEING]
         widths = [spec.width for spec in specs if isinstance(spec, ModelSpec) and spec.width is not None]
@@ -216,8 +220,8 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
         if name == OFFLINE and key != "encoder":
             continue
         if name is not None and name not in models:
-            known = models if key == "encoder" else [*models, OFFLINE]
-            raise file.error(key, f"unknown model {name!r}", nearest(name, known))
+            known_names = models if key == "encoder" else [*models, OFFLINE]
+            raise file.error(key, f"unknown model {name!r}", nearest(name, known_names))
         if name is None or models[name].embeds == (key == "encoder"):
             continue
         fix = f"set models.{name}.embeds: true if it is one, name another model, or set encoder: null"
@@ -252,17 +256,17 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
         )
     is_server = backend != "llama_cpp"
     others = ("name", "further_servers", *(_LOCAL_KEYS if is_server else _SERVER_KEYS))
-    known = [key for key in ModelSpec.__struct_fields__ if key not in others]
+    known_keys = [key for key in ModelSpec.__struct_fields__ if key not in others]
     for key in values:
-        if key not in known:
-            raise error(key, f"unknown key {key!r:.60}", nearest(key, known))
-    given = {**_DEFAULTS[backend], **values}
-    location, *further = read_locations(backend, given.get("location"), error)
+        if key not in known_keys:
+            raise error(key, f"unknown key {key!r:.60}", nearest(key, known_keys))
+    with_defaults = {**_DEFAULTS[backend], **values}
+    location, *further = read_locations(backend, with_defaults.get("location"), error)
     _check_kept_secret(values, error)
     own = {"name": name, "location": location, "further_servers": further}
     spec = decode(
         ModelSpec,
-        given | own,
+        with_defaults | own,
         where=str(file.path),
         key=f"models.{name}",
         fault=ModelFileError,
@@ -279,7 +283,8 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
         if not _HEADER.fullmatch(f"{key}: {VARIABLES.sub('x', value)}"):
             fix = f"give {key!r:.60} a name without blanks, and a text of printable ASCII characters"
             raise error("headers", "a header has a name or value that cannot be sent", fix)
-    tokens, key = spec.thinking_tokens, "thinking_tokens"
+    tokens = spec.thinking_tokens
+    key = "thinking_tokens"
     if spec.n_ctx is not None and tokens >= spec.n_ctx:
         raise error(key, f"{key} is {tokens}", f"give model tokens, less than n_ctx ({spec.n_ctx})")
     if not is_server and 0 < tokens < _LEAST_THINKING:
@@ -333,7 +338,8 @@ def read_locations(backend: str, value: object, make_error: Callable[[str, str, 
         raise make_error("location", f"location must be a text, not {_quote(value, 60)}", "give it a value")
     wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
     places: dict[object, str] = {}
-    for text in value if isinstance(value, list) else [value]:
+    locations = value if isinstance(value, list) else [value]
+    for text in locations:
         if isinstance(text, str) and (has_userinfo(text) or _SECRET_QUERY.search(text)):
             message = "the address of a server holds a user name, password or key"
             raise make_error("location", message, "take it out; give it by api_key_env or headers")

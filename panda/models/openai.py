@@ -94,7 +94,10 @@ class OpenAiModel:
 
     @cached_property
     def info(self) -> ModelInfo:
-        """What is known of it; where models.yaml has no n_ctx, its servers are asked for their windows."""
+        """
+        Return what is known of the model; where models.yaml has no n_ctx, its servers are asked for their
+        windows.
+        """
         spec = self._spec
         return ModelInfo(
             spec.name,
@@ -141,7 +144,7 @@ class OpenAiModel:
                 raise ModelFileError(message, f"models.{self._spec.name}.n_ctx", fix=fix)
 
     def gives_logprobs(self, messages: Sequence[Message], *, timeout_seconds: float) -> bool:
-        """Whether the server tells how probable the tokens of a reply are."""
+        """Return whether the server tells how probable the tokens of a reply are."""
         body = {**self._body(messages, {}), "logprobs": True, self._spec.max_tokens_key: 1}
         deadline = Deadline(timeout_seconds)
         answer = self._servers.ask(lambda url: self._servers.post(url, _PATH, body, deadline), deadline)
@@ -218,21 +221,24 @@ class OpenAiModel:
         return self._servers.ask(lambda url: self._write(url, call), call.deadline)
 
     def _write(self, url: str, call: _Call) -> Completion:
-        """What a server writes, under a schema in its dialect or the first that gives a reply of it."""
+        """
+        Return the completion of a server, under a schema in its dialect or the first that gives a reply of
+        it.
+        """
         schema = call.params.schema
-        known = None if schema is None else self.dialects[url]
-        dialects: Sequence[str | None] = [known]
+        known_dialect = None if schema is None else self.dialects[url]
+        dialects: Sequence[str | None] = [known_dialect]
         if schema is not None and self._spec.structured is None:
-            dialects = sorted(DIALECTS, key=lambda dialect: dialect != known)
+            dialects = sorted(DIALECTS, key=lambda dialect: dialect != known_dialect)
         strays: list[Completion] = []
         refusals: list[httpx.Response] = []
         for dialect in dialects:
-            written = self._write_in(url, call, dialect, is_known=dialect == known)
+            written = self._write_in(url, call, dialect, is_known=dialect == known_dialect)
             if isinstance(written, httpx.Response):
                 if written.status_code not in _REFUSING or self._find_setting(written) is not None:
                     raise self._refused(url, written)
                 refusals.append(written)
-            elif dialect == known or written.finish_reason == "length" or not written.text:
+            elif dialect == known_dialect or written.finish_reason == "length" or not written.text:
                 return written  # one that is cut tells nothing of the dialect
             elif is_of({**(schema or {}), "required": []}, written.text):  # for the caller to judge
                 self.dialects[url] = dialect
@@ -252,7 +258,7 @@ class OpenAiModel:
     def _write_in(
         self, url: str, call: _Call, dialect: str | None, *, is_known: bool
     ) -> Completion | httpx.Response:
-        """What a server writes in one dialect; its answer if that is no completion."""
+        """Return the completion of a server in one dialect; its answer if that is no completion."""
         messages = with_schema(call.messages, call.params.schema or {}, dialect)
         prompt = _count_prompt(messages)
         self.info.check_room(prompt, call.params.max_tokens + self._spec.thinking_tokens, "about ")
@@ -330,8 +336,8 @@ class OpenAiModel:
         )
 
     def _body(self, messages: Sequence[Message], own: Mapping[str, object]) -> dict[str, Any]:
-        said = [{"role": message.role, "content": _content(message)} for message in messages]
-        body = {"model": self._spec.model, "messages": said, **own, **self._spec.extra_body}
+        message_bodies = [{"role": message.role, "content": _content(message)} for message in messages]
+        body = {"model": self._spec.model, "messages": message_bodies, **own, **self._spec.extra_body}
         return {key: value for key, value in body.items() if value is not None}
 
     def _parse(self, url: str, answer: httpx.Response, room_tokens: int) -> ChatReply:
@@ -377,31 +383,34 @@ class OpenAiModel:
     def _refused(self, url: str, answer: httpx.Response) -> Problem | ServerFailure:
         if answer.status_code == 429 or answer.status_code >= 500:
             return self._servers.failure(answer, is_final=True)
-        said = self._servers.words_of(answer)
+        server_message = self._servers.words_of(answer)
         who = f"the model server {url}" if self._spec.further_servers else "the model server"
         where = f"models.{self.info.name}"
         if answer.status_code in (401, 403):
             fix = "name the environment variable that holds a valid key"
-            return ModelFileError(f"{who} refuses the key ({said})", f"{where}.api_key_env", fix=fix)
+            return ModelFileError(
+                f"{who} refuses the key ({server_message})", f"{where}.api_key_env", fix=fix
+            )
         if answer.status_code in (404, 405):
-            message = f"{who} does not know the URL or the model {self._spec.model!r} ({said})"
+            message = f"{who} does not know the URL or the model {self._spec.model!r} ({server_message})"
             fix = "correct location or model in models.yaml"
             if self._spec.backend == "ollama":
                 fix = f"ollama pull {self._spec.model}, or {fix}"
             return ModelFileError(message, where, fix=fix)
         setting = self._find_setting(answer)
         if setting is not None:
-            return ModelFileError(f"{who} refuses {setting[0]} ({said})", where, fix=setting[1])
+            return ModelFileError(f"{who} refuses {setting[0]} ({server_message})", where, fix=setting[1])
         return HaltError(
-            f"{who} refuses the request ({said})",
+            f"{who} refuses the request ({server_message})",
             where=url + _PATH,
             fix="go by the server's words, and see its log; extra_body sets what a request holds",
             expected="a chat completion",
-            received=said,
+            received=server_message,
         )
 
     def _wrote_nothing(self, completion: Completion) -> ReplyError:
-        name, tokens = self.info.name, completion.usage.output
+        name = self.info.name
+        tokens = completion.usage.output
         if not completion.reasoning and not self._spec.thinking_tokens:
             return ReplyError(
                 f"the model {name} wrote nothing",
@@ -422,7 +431,10 @@ class OpenAiModel:
 
 
 def known_dialects(spec: ModelSpec, cache_dir: Path | None) -> dict[str, str | None]:
-    """How replies under a schema are asked of each server, as set or remembered; None if neither."""
+    """
+    Return the dialect in which each server is asked for replies under a schema, as set or remembered; None if
+    neither.
+    """
     return {url.rstrip("/"): spec.structured or _remembered(spec, url, cache_dir) for url in spec.servers}
 
 
@@ -458,7 +470,7 @@ def _count_prompt(messages: Sequence[Message]) -> int:
 
 
 def _holds_choice(schema: Mapping[str, object]) -> bool:
-    """Whether a reply under a schema has a property that is chosen: an enum or a Boolean."""
+    """Return whether a reply under a schema has a property that is chosen: an enum or a Boolean."""
     properties = schema.get("properties")
     schemas = properties.values() if isinstance(properties, Mapping) else ()
     return any("enum" in part or part.get("type") == "boolean" for part in schemas)
@@ -516,7 +528,7 @@ def _place_tokens(written_tokens: Sequence[WrittenToken], text: str) -> tuple[To
 
 
 def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:
-    """Whether there is no reply, or one that was cut before it had the room that it was given."""
+    """Return whether there is no reply, or one that was cut before it had the room that it was given."""
     if not completion.text:
         return True
     is_cut = completion.finish_reason == "length" and bool(completion.reasoning)
@@ -528,8 +540,8 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
         return message.content
     pictures = ((picture.media_type, base64.b64encode(picture.data).decode()) for picture in message.pictures)
     urls = [{"url": f"data:{kind};base64,{data}"} for kind, data in pictures]
-    shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": url} for url in urls]
-    return [*shown, {"type": "text", "text": message.content}]
+    parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": url} for url in urls]
+    return [*parts, {"type": "text", "text": message.content}]
 
 
 def _no_reply(url: str, message: str, received: str) -> HaltError:

@@ -60,13 +60,13 @@ def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: 
     """Raise what compile_schema raises; a directory keeps an empty file for each schema that has compiled."""
     text = json.dumps(strip_schema(schema, where=where), ensure_ascii=False)
     digest = hashlib.sha256(f"{_compiler_version()} {text}".encode()).hexdigest()
-    known = cache_dir / "schemas" / digest[:40] if cache_dir else None
-    if known is None or not known.exists():
+    marker_path = cache_dir / "schemas" / digest[:40] if cache_dir else None
+    if marker_path is None or not marker_path.exists():
         _compile(text, where)
-    if known is not None:
+    if marker_path is not None:
         with suppress(OSError):  # a cache that cannot be written is left as it is
-            known.parent.mkdir(parents=True, exist_ok=True)
-            known.touch()
+            marker_path.parent.mkdir(parents=True, exist_ok=True)
+            marker_path.touch()
 
 
 def strip_schema(
@@ -133,7 +133,7 @@ def check_json_schema(schema: object, *, where: str | None) -> None:
 
 
 def _is_plain(schema: object) -> bool:
-    """Whether a schema has nothing whose grammar may grow out of proportion to its text."""
+    """Return whether a schema has nothing whose grammar may grow out of proportion to its text."""
     if isinstance(schema, list):
         return all(map(_is_plain, schema))
     if not isinstance(schema, dict):
@@ -157,7 +157,8 @@ def _compile_here(text: str, where: str | None) -> str:
     return grammar
 
 
-THINK, END_OF_THOUGHTS = "<think>", "</think>"
+THINK = "<think>"
+END_OF_THOUGHTS = "</think>"
 """What stands before and behind the reasoning of a model that writes it into its reply."""
 
 
@@ -211,7 +212,7 @@ def response_format(schema: Mapping[str, object], dialect: str | None) -> dict[s
 
 
 def is_of(schema: Mapping[str, object], text: str) -> bool:
-    """Whether a text is JSON of a schema."""
+    """Return whether a text is JSON of a schema."""
     try:
         return json_schema.find_violation(strip_schema(schema), load_json(text, strict=False)) is None
     except (ValueError, RecursionError):
@@ -219,7 +220,9 @@ def is_of(schema: Mapping[str, object], text: str) -> bool:
 
 
 def _allows_strict(schema: object) -> bool:
-    """Whether OpenAI's `strict` takes it: each object requires all of its properties and has no others."""
+    """
+    Return whether OpenAI's `strict` takes it: each object requires all of its properties and has no others.
+    """
     parts: Sequence[object] = schema if isinstance(schema, list | tuple) else ()
     if isinstance(schema, Mapping):
         parts = [*schema.values()]

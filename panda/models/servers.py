@@ -43,8 +43,11 @@ PASSING = frozenset({429, *range(500, 600)} - {501})
 """Statuses that may be another one a moment later."""
 _ROUNDS = 5
 """How often one call asks the servers there are."""
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _JITTER_SECONDS = 0.5, 8.0, 0.5
-_AVOIDED_TIMES, _MOST_AVOIDED_SECONDS = 10, 30.0
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 8.0
+_JITTER_SECONDS = 0.5
+_AVOIDED_TIMES = 10
+_MOST_AVOIDED_SECONDS = 30.0
 """How many times as long as it took to fail a server is asked only after the others, and at most how long."""
 _LONG_SECONDS = 1.0
 """Where it took as long to find nobody there, nobody is looked for meanwhile."""
@@ -135,9 +138,10 @@ class Servers:
 
     def ask(self, exchange: Callable[[str], _Reply], deadline: Deadline) -> _Reply:
         """
-        What an exchange with one of the servers gives. One that raises ServerFailure is followed by the next
-        at once; when all have failed there is a pause, as long as one of them may come back in time. Raises
-        ModelAwayError that names each, ModelTimeoutError where the time was over while a server was at it.
+        Return the result of an exchange with one of the servers. One that raises ServerFailure is followed by
+        the next at once; when all have failed there is a pause, as long as one of them may come back in time.
+        Raises ModelAwayError that names each, ModelTimeoutError where the time was over while a server was at
+        it.
         """
 
         def pause(exc: Exception) -> bool | float:
@@ -260,7 +264,7 @@ class Servers:
         return self._send("GET" if body is None else "POST", url, path, body, within_seconds)
 
     def failure(self, answer: httpx.Response, *, is_final: bool = False) -> ServerFailure:
-        """What is to be raised for an answer that says that the server is overloaded or broken."""
+        """Return the error to be raised for an answer that says that the server is overloaded or broken."""
         pause = _asked_pause(answer)
         words = self.words_of(answer) + (f" (it asks to wait {pause:,.0f} seconds)" if pause else "")
         return ServerFailure(
@@ -274,14 +278,14 @@ class Servers:
             while isinstance(value, Mapping):
                 keys = (key for key in ("error", "message", "detail") if key in value)
                 value = next((value[key] for key in keys), str(value))
-            said = str(value)
+            text = str(value)
         except (ValueError, RecursionError):
-            said = plain_text(answer.content.decode("utf-8", "replace"))
-        said = self.secrets.hide(" ".join(said[:_MAX_SEARCHED_CHARS].split()))
+            text = plain_text(answer.content.decode("utf-8", "replace"))
+        text = self.secrets.hide(" ".join(text[:_MAX_SEARCHED_CHARS].split()))
         status = f"HTTP {answer.status_code}"
         if answer.extensions.get("is_reported"):
             status = f"HTTP 200 with error {answer.status_code}"
-        return f"{status}: {said[:_MOST_WORDS]}"
+        return f"{status}: {text[:_MOST_WORDS]}"
 
     def close(self) -> None:
         """Give the connections up; the next request makes another one."""
@@ -292,22 +296,22 @@ class Servers:
         first = self._first % len(self.urls)
         self._first += self._step
         now = time.monotonic()
-        known = self._failures.copy()
-        avoided = {url for url in known if now < known[url].avoided_until}
+        failures = self._failures.copy()
+        avoided = {url for url in failures if now < failures[url].avoided_until}
         for url in sorted(self.urls[first:] + self.urls[:first], key=avoided.__contains__):
-            if url in known and now < known[url].until:
+            if url in failures and now < failures[url].until:
                 continue
             started = time.monotonic()
             try:
                 return exchange(url)
             except ServerFailure as exc:
                 exc.took_seconds = time.monotonic() - started
-                known[url] = self._failures[url] = exc
+                failures[url] = self._failures[url] = exc
             except ModelTimeoutError as exc:
                 took = time.monotonic() - started
                 self._failures[url] = ServerFailure(exc.message, "failing", took_seconds=took)
                 raise
-        raise _AllFailedError(known)
+        raise _AllFailedError(failures)
 
     def away(self, reasons: Mapping[str, str], failure_kind: FailureKind) -> ModelAwayError:
         """Return the error that names each server that failed, with what it said."""

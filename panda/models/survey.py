@@ -75,7 +75,8 @@ def check_model(models_file: ModelsFile, layers: Layers, name: str) -> ModelStat
 def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelState:
     users = {**models_file.layers, "encoder": models_file.encoder}
     used = tuple(user for user, name in users.items() if name == spec.name)
-    info, error = None, None
+    info = None
+    error = None
     try:
         info = (layers.encoder_named if spec.embeds else layers.named)(spec.name).info
     except Problem as exc:
@@ -85,7 +86,8 @@ def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelStat
 
 def _try(layers: Layers, state: ModelState) -> ModelState:
     """The state of a model after it was used on each of its servers: those that can't be are named."""
-    spec, tried = state.spec, []
+    spec = state.spec
+    tried = []
     for url in spec.servers or [spec.location]:
         try:
             tried.append(ServerState(url, trial=_try_out(layers, spec, url)))
@@ -94,8 +96,8 @@ def _try(layers: Layers, state: ModelState) -> ModelState:
     errors = {server.url: server.error for server in tried if server.error is not None}
     error = next(iter(errors.values()), None)
     if error is not None and len(tried) > 1:
-        told = "; ".join(f"{url}: {error.message}" for url, error in errors.items())
-        message = f"{len(errors)} of {len(tried)} servers of {spec.name} cannot be used: {told}"
+        reasons = "; ".join(f"{url}: {error.message}" for url, error in errors.items())
+        message = f"{len(errors)} of {len(tried)} servers of {spec.name} cannot be used: {reasons}"
         error = CheckError(message, f"models.{spec.name}.location", fix=error.fix)
     return replace(
         state,
@@ -127,7 +129,8 @@ def _try_out(layers: Layers, spec: ModelSpec, url: str) -> Trial:
         message = f"the model {spec.name} does not reply as the schema asks, but {completion.text!r:.80}"
         fix = "set structured to json_object or prompt, thinking_tokens if it thinks, or another model"
         raise ReplyError(message, where=f"models.{spec.name}", fix=fix)
-    thinks, dialect = bool(completion.reasoning), None
+    thinks = bool(completion.reasoning)
+    dialect = None
     if (completion.usage.output or 0) < _MEASURED_TOKENS:
         completion = model.generate(_MESSAGES, replace(params, schema=None, max_tokens=_MEASURED_TOKENS))
     if isinstance(model, OpenAiModel):

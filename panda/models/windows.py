@@ -52,14 +52,14 @@ def count_least_tokens(messages: Sequence[Message]) -> int:
 
 def _ask_ollama(fetch: Fetch, model: str) -> int | None:
     """Return the window of the loaded model, else that of its Modelfile; None where neither is told."""
-    shown = fetch("/api/show", {"model": model})
-    if not isinstance(shown, Mapping) or "model_info" not in shown:
+    description = fetch("/api/show", {"model": model})
+    if not isinstance(description, Mapping) or "model_info" not in description:
         return None
     for entry in _entries(fetch("/api/ps", None), "models"):
         tokens = _read_tokens(entry.get("context_length"))
         if tokens is not None and model in (entry.get("name"), entry.get("model")):
             return tokens
-    parameters = re.search(r"(?m)^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters", "")))
+    parameters = re.search(r"(?m)^num_ctx\s+(\d{1,9})\s*$", str(description.get("parameters", "")))
     return int(parameters[1]) if parameters else None
 
 

@@ -54,7 +54,9 @@ class RegistryEntry:
 
     def keys(self, mode: str) -> dict[str, str]:
         """The recipes that may serve a mode, by what routes to them; the last that fits a query counts."""
-        names = ("any", mode, *(get_args(Intent) if mode == "chat" else ()))
+        names: tuple[str, ...] = ("any", mode)
+        if mode == "chat":
+            names += get_args(Intent)
         recipes: Mapping[Any, str] = self.recipes
         return {name: recipes[name] for name in names if name in recipes}
 
@@ -182,7 +184,10 @@ class RecipeBook:
         return self._registry
 
     def _registry_of_core(self) -> tuple[RegistryEntry, ...]:
-        """The same without those of add-ons, which are loaded only for what stands nowhere else."""
+        """
+        Return the registry without the entries of add-ons, which are loaded only for what stands nowhere
+        else.
+        """
         if self._core_registry is None:
             path = self.registry_path
             if not _is_file(path):
@@ -199,8 +204,8 @@ class RecipeBook:
     def registry_path(self) -> Path:
         """The registry.yaml in force, or where it should be."""
         name = "registry.yaml"
-        found = (folder / name for folder in self._recipe_dirs if _is_file(folder / name))
-        return next(found, self._recipe_dirs[0] / name)
+        paths = (folder / name for folder in self._recipe_dirs if _is_file(folder / name))
+        return next(paths, self._recipe_dirs[0] / name)
 
     def step_of(self, key: str) -> str | None:
         """The step that a recipe serves; None if the registry names it for none, or is broken."""
@@ -318,16 +323,18 @@ def is_packaged(path: Path) -> bool:
 
 def place_within(folder: Path, name: str, where: str) -> Path:
     """
-    Where a file of a folder of recipes or prompts is, or would be. RecipeKeyError, at *where*: the name leads
-    out of the folder, or a link does, or the folder is a link out of the project.
+    Return the path of a file of a folder of recipes or prompts, there or not. Raises RecipeKeyError, at
+    *where*: the name leads out of the folder, or a link does, or the folder is a link out of the project.
     """
-    path, parts = folder / name, PurePosixPath(name).parts
+    path = folder / name
+    parts = PurePosixPath(name).parts
     if "\0" in name or ".." in parts or "/" in parts:
         message = f"the name {name!r} leads out of {folder.name}/"
         raise RecipeKeyError(message, where=where, fix=f"name a file below {folder.name}/, without ..")
     if folder in (asset("recipes"), asset("prompts")):  # an installer may link those
         return path
-    home, real = os.path.realpath(folder), os.path.realpath(path)
+    home = os.path.realpath(folder)
+    real = os.path.realpath(path)
     inside = Path(real).is_relative_to(home) and Path(home).is_relative_to(os.path.realpath(folder.parent))
     if not inside and folder not in (*recipe_directories(), *prompt_directories()):
         message = f"{path} is a link that leads out of {folder.name}/, to {real}"

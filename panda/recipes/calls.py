@@ -86,7 +86,10 @@ class Recordings:
         """Note where the program itself replies otherwise than was recorded."""
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
-        """What the same call of a tool that reaches outside the store gave before; None: it is to be made."""
+        """
+        Return the recorded step of the same call of a tool that reaches outside the store; None if it is to
+        be made.
+        """
         return None
 
     def completion(
@@ -99,7 +102,8 @@ class Recordings:
     def _take(self, call: ModelCall) -> None:
         if isinstance(call, OfflineCall):
             return
-        for part in [call.prefix] if isinstance(call, ChoiceCall) else call.messages:
+        parts = [call.prefix] if isinstance(call, ChoiceCall) else call.messages
+        for part in parts:
             if part.sha256 and part.content:
                 self._prefixes[part.sha256] = part.content
         digest = str(call.hashes["model"])
@@ -152,18 +156,18 @@ class LiveOnMiss(Recordings):
         before = recorded.pop(0)
         if before.reply != call.reply:
             texts = [render_json(reply).splitlines() for reply in (before.reply, call.reply)]
-            shown = difflib.unified_diff(texts[0], texts[1], "recorded", "now", lineterm="", n=1)
+            difference = difflib.unified_diff(texts[0], texts[1], "recorded", "now", lineterm="", n=1)
             is_asked_alike = before.hashes.get("inputs") == call.hashes.get("inputs")
             behaves_alike = before.behaviour == call.behaviour
             cause: Cause = "behaves otherwise since"
             if behaves_alike and not is_asked_alike:
                 cause = "asked otherwise"
-            self.misses.append(Miss(asker.recipe, "offline", "\n".join(shown), cause))
+            self.misses.append(Miss(asker.recipe, "offline", "\n".join(difference), cause))
 
     def score(self, asker: Asker, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
-        found = super().score(asker, digest, prefix, case)
-        if found is not None:
-            return found
+        recorded_score = super().score(asker, digest, prefix, case)
+        if recorded_score is not None:
+            return recorded_score
         choices = (call for call in self._calls if isinstance(call, ChoiceCall))
         candidates = (
             (
@@ -179,9 +183,9 @@ class LiveOnMiss(Recordings):
     def completion(
         self, asker: Asker, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
-        found = super().completion(asker, digest, messages, params)
-        if found is not None:
-            return found
+        recorded_completion = super().completion(asker, digest, messages, params)
+        if recorded_completion is not None:
+            return recorded_completion
         texts = (call for call in self._calls if isinstance(call, GeneratedCall))
         candidates = (
             ("\n".join(self._text(part) for part in call.messages), replace(_completion(call), reasoning=""))
@@ -203,11 +207,11 @@ class LiveOnMiss(Recordings):
             cause = "recipe changed"
         best = max(candidates, key=likeness, default=None) if self.answers_all else None
         sides = (best[0] if best else "").splitlines(), asked.splitlines()
-        shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
-        more = (
-            [f"[…] {count_noun(len(shown) - _SHOWN_LINES, 'more line')}"] if len(shown) > _SHOWN_LINES else []
-        )
-        difference = "\n".join(shown[:_SHOWN_LINES] + more) if self.answers_all else f"+{asked[-_TAIL:]}"
+        diff_lines = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
+        shown_lines = diff_lines[:_SHOWN_LINES]
+        if len(diff_lines) > _SHOWN_LINES:
+            shown_lines.append(f"[…] {count_noun(len(diff_lines) - _SHOWN_LINES, 'more line')}")
+        difference = "\n".join(shown_lines) if self.answers_all else f"+{asked[-_TAIL:]}"
         self.misses.append(Miss(asker.recipe, kind, difference, cause))
         if best is None and self.answers_all:
             raise HaltError(
@@ -243,8 +247,8 @@ class Replay(LiveOnMiss):
 
 
 def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in params.items() if name != "timeout_seconds"}
-    return json.dumps([digest, list(messages), kept], sort_keys=True, ensure_ascii=False)
+    relevant_params = {name: value for name, value in params.items() if name != "timeout_seconds"}
+    return json.dumps([digest, list(messages), relevant_params], sort_keys=True, ensure_ascii=False)
 
 
 def _completion(call: GeneratedCall) -> Completion:
@@ -287,7 +291,7 @@ class Journal(Protocol):
         """Append one line to calls.jsonl; the journal numbers it."""
 
     def knows_prefix(self, digest: str) -> bool:
-        """Whether a prefix was written down before; from now on it counts as written."""
+        """Return whether a prefix was written down before; from now on it counts as written."""
 
 
 @dataclass(frozen=True)
@@ -437,13 +441,18 @@ class CallWriter:
 
     def _prefix(self, text: str) -> dict[str, str]:
         digest = text_digest(text)
-        known = self._journal.knows_prefix(digest)
-        return {"sha256": digest} if known else {"sha256": digest, "content": text}
+        is_known = self._journal.knows_prefix(digest)
+        return {"sha256": digest} if is_known else {"sha256": digest, "content": text}
 
 
 def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
-    """What was read and written; of messages as prompt and input, by their budget tokens, else as input."""
-    read, output, fixed = usage.prompt, usage.output, 0
+    """
+    Return the counts of tokens read and written; of messages as prompt and input, by their budget tokens,
+    else as input.
+    """
+    read = usage.prompt
+    output = usage.output
+    fixed = 0
     if read and sent:
         system, *others = [count_tokens(message.content) for message in sent]
         fixed = round(read * system / (system + sum(others)))
@@ -452,7 +461,7 @@ def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
 
 
 def whose_turn(journal: Journal) -> dict[str, Any]:
-    """What a line of the executions log says of user, session and turn; no turn is null."""
+    """Return user, session and turn as a line of the executions log has them; null without a turn."""
     turn_id = turn_name(journal.turn) if journal.turn else None
     return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}
 
@@ -462,5 +471,7 @@ def text_digest(text: str) -> str:
 
 
 def recipe_digest(text: str, prompts: Mapping[str, str]) -> str:
-    """What a version of a recipe is known by: sha256 of its file and of every prompt that it names, hex."""
+    """
+    Return the digest of a version of a recipe: sha256 of its file and of every prompt that it names, hex.
+    """
     return text_digest(json.dumps([text, sorted(prompts.items())], ensure_ascii=False))

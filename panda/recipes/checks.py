@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -91,14 +91,16 @@ def check_recipes_of_mode(
     be described; *cache_dir* keeps which schemas compile. Raises the first fault of a recipe that it asks.
     """
     layers: dict[str, bool] = {}
-    for step, given in STEPS.items():
-        for key in book.keys_of(step, mode).values() if with_image or not given.of_image else ():
+    for step, contract in STEPS.items():
+        if contract.of_image and not with_image:
+            continue
+        for key in book.keys_of(step, mode).values():
             recipe = book.load_recipe(key)
             model = model_of(recipe.model_layer)
-            check = _RecipeCheck(recipe, given, book, model, tools, cache_dir)
+            check = _RecipeCheck(recipe, contract, book=book, model=model, tools=tools, cache_dir=cache_dir)
             for fault in check.faults():
                 raise fault
-            is_asked = model not in (None, OFFLINE) and given.tool is None
+            is_asked = model not in (None, OFFLINE) and contract.tool is None
             layers[recipe.model_layer] = layers.get(recipe.model_layer, False) or is_asked
     return layers
 
@@ -147,7 +149,9 @@ def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[s
         if recipe is not None:
             recipes[key] = recipe
             model = models.model_of(recipe.model_layer) if models else None
-            check = _RecipeCheck(recipe, STEPS.get(book.step_of(key) or ""), book, model, tools)
+            check = _RecipeCheck(
+                recipe, STEPS.get(book.step_of(key) or ""), book=book, model=model, tools=tools
+            )
             yield from check.faults()
             yield from check.information()
     yield from _unsent_prompts(book, recipes.values(), models)
@@ -188,7 +192,8 @@ class _RecipeCheck:
     """
 
     recipe: Recipe
-    given: StepContract[Any] | None  # what its step gives; None serves no step: then that is not known
+    contract: StepContract[Any] | None  # what its step gives; None serves no step: then that is not known
+    _: KW_ONLY
     book: RecipeBook  # gives its prompts
     model: LayerModel | None  # the model of its layer, or OFFLINE; None if it is unset
     tools: Collection[str]  # names of the tools that there are
@@ -209,7 +214,9 @@ class _RecipeCheck:
         yield from self._window()
 
     def information(self) -> Iterator[Problem]:
-        """What is no fault but should be known: that a layer could not serve it offline, and ceilings."""
+        """
+        Yield what is no fault but should be known: that a layer could not serve it offline, and ceilings.
+        """
         reason = self._why_not_offline() if self._is_mapped() else None
         if reason and self.model not in (None, OFFLINE):
             message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
@@ -217,7 +224,8 @@ class _RecipeCheck:
         yield from self._ceilings()
 
     def _ceilings(self) -> Iterator[Problem]:
-        step, budget = self.book.step_of(self.recipe.key) or "", self.recipe.token_budget
+        step = self.book.step_of(self.recipe.key) or ""
+        budget = self.recipe.token_budget
         own = {name: getattr(budget, name) for name in ("total", "prompt", "input", "output")}
         most = next((most for start, most in _CEILINGS.items() if step.startswith(start)), own.values())
         pairs = zip(own.items(), most, strict=True)
@@ -230,11 +238,11 @@ class _RecipeCheck:
     def _fault(self, key: str, message: str, fix: str | None = None) -> Problem:
         return RecipeKeyError(message, where=Location(self.recipe.path, key=key), fix=fix)
 
-    def _unknown(self, key: str, message: str, name: object, known: Collection[str]) -> Problem:
-        return self._fault(key, message, nearest(str(name), known))
+    def _unknown(self, key: str, message: str, name: object, choices: Collection[str]) -> Problem:
+        return self._fault(key, message, nearest(str(name), choices))
 
     def _is_mapped(self) -> bool:
-        """Whether properties are a mapping and required a list; else it is told elsewhere."""
+        """Return whether properties are a mapping and required a list; else it is told elsewhere."""
         schema = self.recipe.output_schema
         mapped = isinstance(schema.get("properties", {}), Mapping)
         return mapped and isinstance(schema.get("required", []), list)
@@ -245,19 +253,29 @@ class _RecipeCheck:
                 yield self._unknown("tools_available", f"there is no tool {name!r}", name, sorted(self.tools))
 
     def _documents(self) -> Iterator[Problem]:
-        known = (*TURN_DOCUMENTS, *(self.given.documents if self.given else ()))
-        for name in self.recipe.input_docs if self.given else ():
-            if name not in known:
-                yield self._unknown("input_docs", f"no phase gives the document {name!r}", name, known)
+        if self.contract is None:
+            return
+        known_documents = (*TURN_DOCUMENTS, *self.contract.documents)
+        for name in self.recipe.input_docs:
+            if name not in known_documents:
+                yield self._unknown(
+                    "input_docs", f"no phase gives the document {name!r}", name, known_documents
+                )
 
     def _variables(self) -> Iterator[Problem]:
-        if self.given is None:
+        if self.contract is None:
             return
-        base = (*BASE_VARIABLES, *self.given.variables)
-        known = (*base, *self.recipe.variables)
+        base = (*BASE_VARIABLES, *self.contract.variables)
+        known_variables = (*base, *self.recipe.variables)
         texts = [(f"variables.{name}", value, base) for name, value in self.recipe.variables.items()]
-        texts += [(key, text, known) for key, text in self._prompt_texts()]
-        parts = (*known, GUIDANCE, *self.given.option_sets, *self.given.documents, *TURN_DOCUMENTS)
+        texts += [(key, text, known_variables) for key, text in self._prompt_texts()]
+        parts = (
+            *known_variables,
+            GUIDANCE,
+            *self.contract.option_sets,
+            *self.contract.documents,
+            *TURN_DOCUMENTS,
+        )
         for key, text in self._prompt_texts():
             for name in part_names(text):
                 if name not in parts:
@@ -282,7 +300,7 @@ class _RecipeCheck:
             return None
 
     def _decisions(self) -> Iterator[Problem]:
-        contract = self.given or NO_CONTRACT
+        contract = self.contract or NO_CONTRACT
         names = [
             name
             for name, schema in property_schemas(self.recipe.output_schema).items()
@@ -294,12 +312,12 @@ class _RecipeCheck:
 
     def _why_not_offline(self) -> str | None:
         """Return why the layer of a phase's recipe cannot be offline; None if it can, or is no phase's."""
-        if self.given is None or self.given.tool is not None or self.given.is_dispensable:
+        if self.contract is None or self.contract.tool is not None or self.contract.is_dispensable:
             return None
-        return why_not_offline(self.recipe.needs, self.given)
+        return why_not_offline(self.recipe.needs, self.contract)
 
     def _offline(self) -> Iterator[Problem]:
-        """What keeps the program from replying itself, where the layer has no language model."""
+        """Yield what keeps the program from replying itself, where the layer has no language model."""
         if self.model != OFFLINE:
             return
         reason = self._why_not_offline()
@@ -311,19 +329,20 @@ class _RecipeCheck:
 
     def _asking_back(self) -> Iterator[Problem]:
         gates = self.recipe.quality_gates
-        if self.given and gates.below_threshold == "clarify" and not self.given.may_ask:
+        if self.contract and gates.below_threshold == "clarify" and not self.contract.may_ask:
             asking = ", ".join(step for step, inputs in STEPS.items() if inputs.may_ask)
             message = "below_threshold is clarify, and the phase of this recipe cannot ask the user back"
             fix = f"use retry, halt or proceed; only {asking} ask back"
             yield self._fault("quality_gates.below_threshold", message, fix)
 
     def _read_fields(self) -> Iterator[Problem]:
-        """What the phase reads of a reply and this recipe does not ask for."""
-        if self.given is None or not self.given.required:
+        """Yield a fault for each field that the phase reads and this recipe does not ask for."""
+        if self.contract is None or not self.contract.required:
             return
-        recipe, required = self.recipe, self.given.required
+        recipe = self.recipe
+        required = self.contract.required
         if not recipe.is_object:
-            if not self.given.may_be_text:
+            if not self.contract.may_be_text:
                 message = f"the phase of this recipe reads {', '.join(required)} of an object"
                 yield self._fault("output_format", message, "set it to json, with these in output_schema")
             return
@@ -338,14 +357,17 @@ class _RecipeCheck:
 
     def _known_values(self) -> Iterator[Problem]:
         """Values that say how the turn goes on, and that the phase does not act upon."""
-        for name, known in self.given.decides.items() if self.given else ():
+        if self.contract is None:
+            return
+        for name, handled_values in self.contract.decides.items():
             for value in self.recipe.enum_of(name):
-                if value not in known:
+                if value not in handled_values:
                     message = f"the phase of this recipe does nothing for the value {value!r}"
-                    yield self._unknown(f"output_schema.properties.{name}", message, value, known)
+                    yield self._unknown(f"output_schema.properties.{name}", message, value, handled_values)
 
     def _grammar(self) -> Iterator[Problem]:
-        schema, where = self.recipe.output_schema, Location(self.recipe.path, key="output_schema")
+        schema = self.recipe.output_schema
+        where = Location(self.recipe.path, key="output_schema")
         properties = schema.get("properties", {})
         if not schema and self.recipe.is_object:
             message = f"a reply in {self.recipe.output_format.upper()} needs an output_schema"
@@ -353,11 +375,13 @@ class _RecipeCheck:
         if not schema or not isinstance(properties, Mapping):
             return  # the latter is told where the recipe is loaded
         required = schema.get("required", [])
-        for name in required if isinstance(required, list) else ():
+        if not isinstance(required, list):
+            required = []  # that is told where the recipe is loaded
+        for name in required:
             if name not in properties:
                 yield self._unknown("output_schema.required", f"{name!r} is no property", name, properties)
         try:
-            plain = plain_schema(schema, self.given or NO_CONTRACT)
+            plain = plain_schema(schema, self.contract or NO_CONTRACT)
             check_schema(plain, where=where, cache_dir=self.cache_dir)
         except RecipeSchemaError as fault:
             yield fault
@@ -369,7 +393,7 @@ class _RecipeCheck:
         prompt = with_every_part("\n\n".join(text for _, text in self._prompt_texts()))
         blank = dict.fromkeys(_VARIABLE.findall(prompt), "")
         try:
-            contract = self.given or NO_CONTRACT
+            contract = self.contract or NO_CONTRACT
             messages = build_messages(self.recipe, contract, prompt, Request("", variables=blank), ())
         except RecipeKeyError:
             return  # a variable without a value, told above
@@ -436,7 +460,9 @@ def _registry_faults(
     own = where
     if book.registry_path.parent == asset("recipes"):
         own = f"recipes/registry.yaml of the project, which begins with that step's entry of {where}"
-    for key in recipes if entries else ():
+    if not entries:
+        return
+    for key in recipes:
         if key not in named:
             message = f"no step of the registry names {key}: it has no purpose and risk, and nothing asks it"
             fix = f"name it under recipes: of its step in {own}; or take the file away"

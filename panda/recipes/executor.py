@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from msgspec import structs
 
@@ -133,7 +133,8 @@ class RecipeExecutor:
         layer = model = None
         if cut.method == REWRITE:
             key = self.book.key_for(STEPS[cut.content_type], "chat")
-            layer, model = self.book.load_recipe(key).model_layer, self.model(key).info.name
+            layer = self.book.load_recipe(key).model_layer
+            model = self.model(key).info.name
         now = render_time(self._clock())
         return compressed_line(cut, timestamp=now, recipe=recipe, layer=layer, model=model)
 
@@ -264,10 +265,16 @@ class _Execution:
     def _reply(self, values: Mapping[str, Any], raw_reply: RawReply) -> Reply[Any]:
         """Return the reply as the phase reads it. Raises ValueError: it is not what the contract says."""
         properties = self.recipe.output_schema.get("properties", {})
-        threshold, gate = self.recipe.quality_gates.confidence_threshold, cast(Gate | None, None)
+        threshold = self.recipe.quality_gates.confidence_threshold
+        gate: Gate | None = None
         confidence = raw_reply.measure()
         if threshold is not None:
-            gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
+            if confidence is None:
+                gate = "not_measured"
+            elif confidence < threshold:
+                gate = "below"
+            else:
+                gate = "passed"
         computed = (
             {"confidence": confidence} if is_confidence("confidence", properties.get("confidence")) else {}
         )
@@ -295,17 +302,21 @@ class _Execution:
         The lines of logs/executions.jsonl that it leaves (S3 §27): one for each document that was compressed
         or did not fit, then its own.
         """
-        recipe, turn = self.recipe, whose_turn(self.journal)
+        recipe = self.recipe
+        turn = whose_turn(self.journal)
         lines = [self.executor.compressed(cut, recipe.name) for cut in self.writer.cuts]
         if isinstance(ended, BudgetExceededError):
             lines.append(overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name))
         yield from (structs.replace(line, **turn) for line in lines)
         reply = ended if isinstance(ended, Reply) else None
         is_away = isinstance(ended, ModelAwayError)
+        outcome = "done" if reply else "failed"
+        if is_away:
+            outcome = AWAY
         yield structs.replace(
             self.writer.log_line(timestamp, was_away=is_away),
             latency_ms=None if is_away else round(seconds * 1000),
-            outcome=AWAY if is_away else "done" if reply else "failed",
+            outcome=outcome,
             success=reply is not None,
             schema_valid=None if is_away else reply is not None,
             confidence=reply.confidence if reply else None,
@@ -320,8 +331,9 @@ def passage_rewriter(
     executor: RecipeExecutor, kind: ContentType, query: str, journal: Journal
 ) -> Rewrite | None:
     """
-    What words passages of a document anew, by the recipe of its type; None where that recipe's model does not
-    write. The calls do not count as executions of the turn. Once its model is away, it is not asked again.
+    Return a function that rewrites passages of a document by the recipe of its type; None where that recipe's
+    model does not write. The calls do not count as executions of the turn. Once its model is away, it is not
+    asked again.
     """
     key = executor.book.key_for(STEPS[kind], "chat")
     if executor.unsupported(key) is not None:

@@ -79,10 +79,10 @@ def build_messages(
     the properties that the recipe asks for.
     """
     asked = asked_properties(recipe.output_schema, contract)
-    given = {"query": request.query, **request.variables}
+    request_values = {"query": request.query, **request.variables}
     place = str(recipe.path)
-    own = {name: fill(value, given, where=place) for name, value in recipe.variables.items()}
-    variables = {**given, **own}
+    own = {name: fill(value, request_values, where=place) for name, value in recipe.variables.items()}
+    variables = {**request_values, **own}
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
     if recipe.is_object and asked:
@@ -195,28 +195,29 @@ def without_doubles(recipe: Recipe, contract: StepContract[Any], request: Reques
         return any(option.id in line and text in line for line in document_lines)
 
     options: dict[str, Sequence[Option]] = {}
-    for name, given in request.shown_options.items():
-        are_named = all(option.id == option.text and option.id in all_texts for option in given)
-        if are_named or all(map(has_line, given)):
+    for name, offered in request.shown_options.items():
+        are_named = all(option.id == option.text and option.id in all_texts for option in offered)
+        if are_named or all(map(has_line, offered)):
             options[name] = ()
         elif is_shown_whole(recipe, contract, name, prompt):
-            options[name] = given
+            options[name] = offered
         else:
-            options[name] = list(filter(is_shown, given))
-    ids = {name: [option.id for option in given] for name, given in request.shown_options.items()}
+            options[name] = list(filter(is_shown, offered))
+    ids = {name: [option.id for option in offered] for name, offered in request.shown_options.items()}
     shown_ids = {
-        name: ids[name] if not given else [option.id for option in given] for name, given in options.items()
+        name: ids[name] if not remaining else [option.id for option in remaining]
+        for name, remaining in options.items()
     }
     return replace(request, options=options, ids=shown_ids)
 
 
 def _options_with_texts(request: Request) -> list[Option]:
-    options = [option for given in request.shown_options.values() for option in given]
+    options = [option for set_options in request.shown_options.values() for option in set_options]
     return [option for option in options if option.id != option.text]
 
 
 def is_shown_whole(recipe: Recipe, contract: StepContract[Any], set_name: str, prompt: str) -> bool:
-    """Whether a model sees all options of a set: it chooses from them, or its prompt names them."""
+    """Return whether a model sees all options of a set: it chooses from them, or its prompt names them."""
     properties = property_schemas(recipe.output_schema)
     is_chosen = any(
         name == set_name and place.partition(".")[0].removesuffix("[]") in properties
@@ -257,9 +258,9 @@ def recipe_documents(
                 InputDocument(title, render_for_prompt(section), number == Phase.QUERY_ANALYZER, share)
             )
     plan = context.section(Phase.PLANNER)
-    given = {CONTEXT_MD: "", TICKET: plan.text if plan else "", **extra}
+    given_documents = {CONTEXT_MD: "", TICKET: plan.text if plan else "", **extra}
     for name in recipe.input_docs:
-        text = given[name] if name in given else file_text(name)
+        text = given_documents[name] if name in given_documents else file_text(name)
         if not text:
             continue
         if name in (TOOLRESULTS_MD, TOOL_RESULTS):
@@ -298,24 +299,25 @@ class Room:
         options take their room first. BudgetExceededError: what is protected does not fit, or something would
         have to be cut and the recipe's compression is off.
         """
-        recipe, limits = self.recipe, self.limits
+        recipe = self.recipe
+        limits = self.limits
         offered = [option for options in request.shown_options.values() for option in options]
         labels = [label for label, _ in groupby(option.label for option in offered)]
         options = "\n".join([*labels, *(option.shown or option.text for option in offered)])
-        known = any(
+        is_known = any(
             document.text == request.query for document in request.shown_documents
         )  # counted as it is
-        query = "" if known else request.query
+        query = "" if is_known else request.query
         taken = count_tokens(query + (request.meant or "") + (request.guidance or "")) + count_tokens(options)
-        given, keep = _preserved(recipe, request.shown_documents)
-        used = sum(count_tokens(document.text) for document in given)
+        documents, keep = _preserved(recipe, request.shown_documents)
+        used = sum(count_tokens(document.text) for document in documents)
         budget = recipe.token_budget.input
         most, room = (max(0, all_of - taken) for all_of in (budget, limits.target(taken + used, budget)))
         trigger: Trigger = "input"
         over = 0
         while True:
             try:
-                fitted, cuts = fit_documents(given, room_tokens=room, query=request.asked, keep=keep)
+                fitted, cuts = fit_documents(documents, room_tokens=room, query=request.asked, keep=keep)
             except BudgetExceededError as exc:
                 if not over and room < most:  # what is protected may take the whole budget
                     room = most
@@ -329,20 +331,20 @@ class Room:
                     where=Location(recipe.path, key="compression.enabled"),
                     fix=f"raise token_budget.input, or {fix}",
                 )
-            found, over = self._excess(build(fitted))
+            exceeded, over = self._excess(build(fitted))
             if over <= 0:
                 if any(self.rewriter(cut.content_type) for cut in cuts):
                     worded = fit_documents(
-                        given, room_tokens=room, query=request.asked, keep=keep, rewriter=self.rewriter
+                        documents, room_tokens=room, query=request.asked, keep=keep, rewriter=self.rewriter
                     )
                     if self._excess(build(worded[0]))[1] <= 0:
                         fitted, cuts = worded
                 return fitted, [replace(cut, trigger=trigger) for cut in cuts]
-            trigger = found
+            trigger = exceeded
             left = sum(count_tokens(document.text) for document in fitted)
             if left == 0:
                 raise self._too_large(trigger, over)
-            excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if found == "window" else over
+            excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if exceeded == "window" else over
             room = max(0, min(room, left) - excess - _SLACK_TOKENS)
 
     def output(self, messages: Sequence[Message]) -> int:
@@ -350,7 +352,8 @@ class Room:
         The most tokens that a reply to these messages may have: what call and window leave, up to the
         recipe's longest_output.
         """
-        budget, info = self.recipe.token_budget, self.model.info
+        budget = self.recipe.token_budget
+        info = self.model.info
         if budget.longest_output <= budget.output:
             return budget.output
         used = self._model_tokens(messages) * _MODEL_TOKENS_PER_BUDGET_TOKEN
@@ -370,7 +373,8 @@ class Room:
 
     def _excess(self, messages: Sequence[Message]) -> tuple[Trigger, int]:
         """The limit that prompt and output exceed, the earlier first, and by how many tokens; 0: they fit."""
-        limits, info = self.limits, self.model.info
+        limits = self.limits
+        info = self.model.info
         after = self.recipe.token_budget.output + self._reserve
         prompt = self._tokens(messages)
         if prompt > limits.call_trigger_tokens or prompt + after > limits.call_tokens:
@@ -378,7 +382,8 @@ class Room:
         return "window", max(0, self._model_tokens(messages) + after + info.thinking_tokens - info.n_ctx)
 
     def _too_large(self, trigger: Trigger, over: int) -> BudgetExceededError:
-        recipe, info = self.recipe, self.model.info
+        recipe = self.recipe
+        info = self.model.info
         if trigger == "call":
             most = self.limits.call_tokens
             limit = f"{most} that a call may have"
@@ -408,8 +413,10 @@ def _preserved(
         names = {f"section_{name[1]}"} if name.startswith("§") else {name, name.rsplit(".", 1)[0]}
         return not names.isdisjoint(preserve)
 
-    given = [replace(one, protected=one.protected or is_named(one.name)) for one in documents]
-    return given, [pattern for name, pattern in _KEPT_KINDS.items() if name in preserve]
+    marked_documents = [
+        replace(document, protected=document.protected or is_named(document.name)) for document in documents
+    ]
+    return marked_documents, [pattern for name, pattern in _KEPT_KINDS.items() if name in preserve]
 
 
 @dataclass(frozen=True)
@@ -432,23 +439,25 @@ def preview_recipe(
     """
     contract = book.contract_of(recipe.key)
     prompt = book.prompt_of(recipe)
-    known = turn.read_metadata() if turn else None
-    query = known.query if known else "<query>"
+    metadata = turn.read_metadata() if turn else None
+    query = metadata.query if metadata else "<query>"
     variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *contract.variables)}
-    if known:
-        variables |= {name: str(getattr(known, name)) for name in BASE_VARIABLES}
+    if metadata:
+        variables |= {name: str(getattr(metadata, name)) for name in BASE_VARIABLES}
     extra = {name: f"<{name}, given by the phase>" for name in contract.documents}
-    if known and RAW_QUERY in extra:
+    if metadata and RAW_QUERY in extra:
         extra[RAW_QUERY] = query
     options = {
         name: [Option("<id>", f"<options of {name}, given by the phase>")]
         for name in contract.option_sets
         if is_shown_whole(recipe, contract, name, prompt)
     }
-    shown, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
+    preview_documents, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
     offered = [_render_options(name, options[name]) for name in options]
     room = max(0, recipe.token_budget.input - count_tokens("\n".join([query, *offered])))
-    documents, cuts = fit_documents(shown, room_tokens=room, query=known.query if known else None, keep=keep)
+    documents, cuts = fit_documents(
+        preview_documents, room_tokens=room, query=metadata.query if metadata else None, keep=keep
+    )
     written = without_doubles(recipe, contract, Request(query, documents, options, variables), prompt)
 
     def gives(name: str) -> bool:

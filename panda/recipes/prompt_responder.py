@@ -82,10 +82,10 @@ class _Attempt:
         self._call = call
         self._model = model
         prompt = book.prompt_of(call.recipe)
-        self._shown = without_doubles(call.recipe, call.contract, call.request, prompt)
-        self._prompt = choose_parts(prompt, self._shown.gives)
-        self._askable = askable_schema(call.recipe.output_schema, call.contract, self._shown.gives)
-        self._option_ids = self._shown.option_ids(call.contract)
+        self._shown_request = without_doubles(call.recipe, call.contract, call.request, prompt)
+        self._prompt = choose_parts(prompt, self._shown_request.gives)
+        self._askable = askable_schema(call.recipe.output_schema, call.contract, self._shown_request.gives)
+        self._option_ids = self._shown_request.option_ids(call.contract)
         self._room = Room(call.recipe, model, limits, rewriter)
         self._reply_tokens = call.recipe.token_budget.output
 
@@ -123,7 +123,7 @@ class _Attempt:
             self._call.contract,
             only=self._asked(),
             options=self._option_ids,
-            arguments=self._shown.arguments,
+            arguments=self._shown_request.arguments,
         )
 
     def _messages(self) -> Sequence[Message]:
@@ -135,19 +135,20 @@ class _Attempt:
                 call.recipe,
                 call.contract,
                 self._prompt,
-                self._shown,
+                self._shown_request,
                 documents,
                 error=call.error,
                 schema=schema,
             )
 
-        documents, call.writer.cuts = self._room.fit(self._shown, build)
+        documents, call.writer.cuts = self._room.fit(self._shown_request, build)
         call.writer.sent = build(documents)
         return call.writer.sent
 
     def _generate(self, messages: Sequence[Message]) -> tuple[Completion, str | None, dict[str, Any]]:
         """Return a completion, what is wrong with it, and its values, of which there are none then."""
-        call, recipe = self._call, self._call.recipe
+        call = self._call
+        recipe = self._call.recipe
         self._reply_tokens = self._room.output(messages)
         params = GenerateParams(
             temperature=recipe.temperature,
@@ -156,7 +157,8 @@ class _Attempt:
             timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
             schema=self._schema(with_ids=True) if recipe.output_format == "json" else None,
         )
-        recordings, digest = call.journal.recordings, self._model.info.digest
+        recordings = call.journal.recordings
+        digest = self._model.info.digest
         recorded = recordings.completion(call.writer.asker, digest, messages, params)
         completion = recorded or self._model.generate(messages, params)
         error, values = self._read(completion, params)
@@ -212,16 +214,20 @@ class _Attempt:
 
     def _logprob(self, name: str, chat: str, case: ScoreCase) -> float:
         """Return the log-probability of a written value, recorded or computed, and write it down."""
-        call, info = self._call, self._model.info
+        call = self._call
+        info = self._model.info
         recorded = call.journal.recordings.score(call.writer.asker, info.digest, chat, case)
         if recorded is not None:
             logprob, tokens = recorded
-            usage, seconds = Usage(0, 0, 0), 0.0
+            usage = Usage(0, 0, 0)
+            seconds = 0.0
         else:
             limit = ScoreParams(call.recipe.quality_gates.timeout_ms / 1000)
             scores = self._model.score(chat, [case], limit)
-            logprob, tokens = scores.logprobs[0], scores.tokens[0]
-            usage, seconds = scores.usage, scores.seconds
+            logprob = scores.logprobs[0]
+            tokens = scores.tokens[0]
+            usage = scores.usage
+            seconds = scores.seconds
         option = Option(case.context, case.continuation, logprob, tokens, recorded is not None)
         call.writer.write_probability(name, chat, option, usage=usage, seconds=seconds, attempt=call.attempt)
         return logprob

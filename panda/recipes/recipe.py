@@ -97,7 +97,7 @@ class Recipe:
 
     @property
     def is_object(self) -> bool:
-        """Whether the reply is an object of output_schema, written as JSON or YAML."""
+        """Return whether the reply is an object of output_schema, written as JSON or YAML."""
         return self.output_format in ("json", "yaml")
 
     @property

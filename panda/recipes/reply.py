@@ -34,12 +34,12 @@ class Reply(Generic[R]):
 
     @property
     def below_threshold(self) -> bool:
-        """Whether the confidence is known and below the recipe's threshold."""
+        """Return whether the confidence is known and below the recipe's threshold."""
         return self.gate == "below"
 
     @property
     def asks_back(self) -> bool:
-        """Whether the recipe says to ask the user because of that."""
+        """Return whether the recipe says to ask the user because of that."""
         return self.below_threshold and self.recipe.quality_gates.below_threshold == "clarify"
 
 
@@ -71,16 +71,17 @@ def parse_object(text: str, *, is_yaml: bool = False) -> tuple[dict[str, Any], s
 
 def value_span(text: str, name: str, value: object) -> tuple[int, int] | None:
     """
-    Where the value of the last property of a name stands in JSON, without quotation marks; None: nowhere.
+    Return start and end of the value of the last property of a name in JSON, without quotation marks; None if
+    there is none.
 
     >>> said = '{"why": {"verdict": 1}, "verdict": "FAIL"}'
     >>> said[slice(*value_span(said, "verdict", "FAIL"))], value_span(said, "reason", "FAIL")
     ('FAIL', None)
     """
-    said = value if isinstance(value, str) else json.dumps(value)
+    value_text = value if isinstance(value, str) else json.dumps(value)
     at = text.rfind(f'"{name}"')
-    start = text.find(said, at + len(name) + 2)
-    return None if at < 0 or start < 0 else (start, start + len(said))
+    start = text.find(value_text, at + len(name) + 2)
+    return None if at < 0 or start < 0 else (start, start + len(value_text))
 
 
 def find_fault(
@@ -111,7 +112,7 @@ def find_unlinked(
     recipe: Recipe, contract: StepContract[Any], request: Request, values: Mapping[str, Any]
 ) -> str | None:
     """
-    What in a reply links to nothing that the call was given, if the recipe asks for links; None if all does.
+    Return what in a reply links to nothing that the call was given, if the recipe asks for links; else None.
     Of a JSON reply an item with a text that cites no node, or one that was not offered; of any other numbers,
     dates and URLs that occur in no document, option or query of the call.
     """
@@ -119,9 +120,12 @@ def find_unlinked(
         return None
     if not recipe.is_object:
         offered = [option for options in request.shown_options.values() for option in options]
-        texts = [*(one.text for one in request.shown_documents), *(option.text for option in offered)]
-        given = [request.query, *texts]
-        wrong = check_evidence(str(values.get("text", "")), given)
+        texts = [
+            *(document.text for document in request.shown_documents),
+            *(option.text for option in offered),
+        ]
+        sources = [request.query, *texts]
+        wrong = check_evidence(str(values.get("text", "")), sources)
         return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None
     ids = {id_ for ids_ in request.option_ids(contract).values() for id_ in ids_}
     for text, cited in _items(values):

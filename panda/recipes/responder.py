@@ -43,7 +43,7 @@ class Responder(Protocol):
 
     @property
     def info(self) -> ModelInfo | None:
-        """What replies, as calls.jsonl names it; None where nothing has to be named."""
+        """Return the model that replies, as calls.jsonl names it; None where nothing has to be named."""
 
     def attempts(self, recipe: Recipe) -> int:
         """Return how often it is asked at most; once where the same call always has the same reply."""

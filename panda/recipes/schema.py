@@ -48,12 +48,17 @@ def asks_at(schema: Mapping[str, Any], place: str) -> bool:
 
 
 def is_decision(name: str, schema: Mapping[str, Any], contract: StepContract[Any]) -> bool:
-    """Whether a property is chosen and not worded: it has an enum, is Boolean, or takes ids of options."""
+    """
+    Return whether a property is chosen and not worded: it has an enum, is Boolean, or takes ids of options.
+    """
     return "enum" in schema or schema.get("type") == "boolean" or name in contract.places
 
 
 def is_confidence(name: str, schema: object) -> bool:
-    """Whether it is the confidence that a reply of the specification names: code computes it (S3 §13.2)."""
+    """
+    Return whether a property is the confidence that a reply of the specification names: code computes it
+    (S3 §13.2).
+    """
     return name == "confidence" and isinstance(schema, Mapping) and schema.get("type") == "number"
 
 
@@ -266,14 +271,16 @@ def _describe_kind(kind: str, schema: Mapping[str, Any]) -> str | None:
         case "string":
             return f"text{_describe_range(schema, 'Length')}"
         case "integer" | "number":
-            least, most = schema.get("minimum"), schema.get("maximum")
+            least = schema.get("minimum")
+            most = schema.get("maximum")
             limits = f" ≥{least}" if least is not None else ""
             return f"{kind}{limits}" + (f" ≤{most}" if most is not None else "")
     return _KIND_WORDS.get(kind)
 
 
 def _describe_range(schema: Mapping[str, Any], of: str) -> str:
-    least, most = schema.get(f"min{of}"), schema.get(f"max{of}")
+    least = schema.get(f"min{of}")
+    most = schema.get(f"max{of}")
     limits = f" ≥{least}" if least else ""
     return limits if most is None else f"{limits} ≤{most}"
 

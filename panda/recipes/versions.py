@@ -17,7 +17,8 @@ SHORT = 12
 
 def version_in_force(book: RecipeBook, key: str) -> RecipeVersion:
     """The version of a recipe that a turn of now would run, not yet seen; raises as book.load_recipe."""
-    text, prompts = book.load_recipe(key).text, book.prompts_of(key)
+    text = book.load_recipe(key).text
+    prompts = book.prompts_of(key)
     return RecipeVersion(
         recipe=key, version=recipe_digest(text, prompts), first_seen=None, text=text, prompts=prompts
     )
@@ -29,13 +30,13 @@ class VersionStore:
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
         self._clock = clock
-        self._kept: set[tuple[str, str]] = set()
+        self._kept_versions: set[tuple[str, str]] = set()
 
     def keep_in_force(self, book: RecipeBook, key: str, digest: str) -> None:
         """
         Keep the version of a recipe that has just run; of one that this process has kept, nothing is read.
         """
-        if (key, digest) not in self._kept:
+        if (key, digest) not in self._kept_versions:
             self.keep(version_in_force(book, key))
 
     def keep(self, version: RecipeVersion) -> None:
@@ -43,31 +44,31 @@ class VersionStore:
         path = self._directory / version.recipe / f"{version.version}.json"
         if not path.is_file():
             save(structs.replace(version, first_seen=render_time(self._clock())), path)
-        self._kept.add((version.recipe, version.version))
+        self._kept_versions.add((version.recipe, version.version))
 
     def versions(self, key: str) -> list[RecipeVersion]:
         """The versions of a recipe that ran, oldest first; FileFormatError: a file is damaged."""
-        kept = [load(RecipeVersion, path) for path in (self._directory / key).glob("*.json")]
-        for version in kept:
+        versions = [load(RecipeVersion, path) for path in (self._directory / key).glob("*.json")]
+        for version in versions:
             if recipe_digest(version.text, version.prompts) != version.version:
                 path = str(self._directory / key / f"{version.version}.json")
                 message = "its content is not that of its hash"
                 raise FileFormatError(message, where=path, fix="delete the file")
-        return sorted(kept, key=lambda version: (parse_time(version.first_seen or ""), version.version))
+        return sorted(versions, key=lambda version: (parse_time(version.first_seen or ""), version.version))
 
     def find(self, key: str, start: str) -> RecipeVersion:
         """The version of a recipe whose digest begins so; UsageError if there are several."""
-        kept = [version for version in self.versions(key) if version.version.startswith(start)]
-        if not kept or not start:
+        matches = [version for version in self.versions(key) if version.version.startswith(start)]
+        if not matches or not start:
             raise NotFoundError(
                 f"no version {start!r} of {key} ever ran in this store",
                 where=str(self._directory / key),
                 fix=f"panda recipe history {key} lists those that did",
             )
-        if len(kept) > 1:
-            names = ", ".join(version.version[: SHORT + 4] for version in kept)
+        if len(matches) > 1:
+            names = ", ".join(version.version[: SHORT + 4] for version in matches)
             raise UsageError(f"{start!r} is the beginning of several versions", where="HASH", fix=names)
-        return kept[0]
+        return matches[0]
 
 
 def write_version(

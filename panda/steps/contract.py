@@ -73,10 +73,10 @@ class StepContract(Generic[R]):
 
     def to_json(self) -> dict[str, object]:
         """Return the contract as `panda recipe show --json` has it."""
-        shown = {part.name: getattr(self, part.name) for part in fields(self)}
-        del shown["reply"], shown["from_text"]
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        del values["reply"], values["from_text"]
         names = ("required", "optional", "decides", "may_be_text")
-        return {**shown, **{name: getattr(self, name) for name in names}}
+        return {**values, **{name: getattr(self, name) for name in names}}
 
     def read(self, values: Mapping[str, Any]) -> R:
         """

@@ -17,15 +17,15 @@ class Lazy(Generic[T]):
 
     def __init__(self, make_value: Callable[[], T]) -> None:
         self._make = make_value
-        self._made: list[T] = []
+        self._values: list[T] = []
 
     @property
     def is_made(self) -> bool:
         """Return whether somebody has asked for it."""
-        return bool(self._made)
+        return bool(self._values)
 
     def __call__(self) -> T:
         """Return the value."""
-        if not self._made:
-            self._made.append(self._make())
-        return self._made[0]
+        if not self._values:
+            self._values.append(self._make())
+        return self._values[0]

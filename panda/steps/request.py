@@ -74,10 +74,10 @@ class Request:
         options = self.options.get(name, ())
         if not callable(options):
             return options
-        made = self.__dict__.setdefault("_made", {})
-        if name not in made:
-            made[name] = options()
-        return made[name]  # type: ignore[no-any-return]
+        computed = self.__dict__.setdefault("_made", {})
+        if name not in computed:
+            computed[name] = options()
+        return computed[name]  # type: ignore[no-any-return]
 
     def gives(self, name: str) -> bool:
         """Return whether it has a set of options, a document or a variable of a name, or guidance."""

@@ -21,10 +21,15 @@ State = Literal["active", "demoted", "dropped"]
 Tone = Literal["neutral", "polite", "enthusiastic", "frustrated", "hurried"]
 PendingType = Literal["question", "proposal", "choice"]
 PendingStatus = Literal["open", "answered", "dropped"]
-_ANALYSIS, _REFLECTION, _PLAN = "query_analysis.json", "reflection.json", "plan.json"
-_CONTEXT, _SUMMARY, _STEPS = "context.md", "summary.json", "steps/"
+_ANALYSIS = "query_analysis.json"
+_REFLECTION = "reflection.json"
+_PLAN = "plan.json"
+_CONTEXT = "context.md"
+_SUMMARY = "summary.json"
+_STEPS = "steps/"
 _ACTIVE = "500 records; active: touched in this turn or the two before, or retained"
-_RECENT, _HISTORY = ("3; a reply over 400 characters is summarised", "1,200 characters; the unmerged")
+_RECENT = "3; a reply over 400 characters is summarised"
+_HISTORY = "1,200 characters; the unmerged"
 
 
 def clip(text: str, chars: int) -> str:
@@ -206,7 +211,7 @@ class Listing(Whole, frozen=True, kw_only=True):
 
     @property
     def refs(self) -> tuple[str, ...]:
-        return tuple(one.ref for one in self.items)
+        return tuple(entry.ref for entry in self.items)
 
 
 class Registry(Whole, frozen=True, kw_only=True):

@@ -29,7 +29,10 @@ def open_store(root: Path) -> Layout:
 
 
 def open_store_for_writing(root: Path) -> Layout:
-    """The same; ReadOnlyStoreError if it is marked as read-only, like the demo store of the checkout."""
+    """
+    Return the store as open_store does; raise ReadOnlyStoreError if it is marked as read-only, like the demo
+    store of the checkout.
+    """
     mark = open_store(root).read_only_mark
     if mark.exists():
         fix = "work on a copy: `panda init --demo --root DIR`, then --root DIR"
@@ -38,7 +41,7 @@ def open_store_for_writing(root: Path) -> Layout:
 
 
 def is_writable(layout: Layout) -> bool:
-    """Whether this process may write the store, by its mark, permissions and mount."""
+    """Return whether this process may write the store, by its mark, permissions and mount."""
     return not layout.read_only_mark.exists() and os.access(layout.root, os.W_OK)
 
 
@@ -49,12 +52,16 @@ def check_user(store: UserStore, *, where: str, how: str = "") -> None:
     """
     if store.user == DEFAULT_USER or store.home.is_dir():
         return
-    known = users_of(store)
-    if near := get_close_matches(store.user, known, n=3, cutoff=0.5):
+    users = users_of(store)
+    if near := get_close_matches(store.user, users, n=3, cutoff=0.5):
         fix = f"did you mean {' or '.join(near)}? {how}".rstrip()
-    elif known:
-        some = ", ".join([*known[:_NAMED_USERS], *(["…"] if known[_NAMED_USERS:] else [])])
-        fix = f"users are {some}; {how}" if how else f"users are {some}"
+    elif users:
+        names = users[:_NAMED_USERS]
+        if len(users) > _NAMED_USERS:
+            names.append("…")
+        fix = f"users are {', '.join(names)}"
+        if how:
+            fix = f"{fix}; {how}"
     else:
         fix = how or f"panda turn --user {store.user} --new-user makes one"
     raise NotFoundError(f"there is no user {store.user!r} in {store.root}", where=where, fix=fix)
@@ -134,7 +141,8 @@ def shift_times(text: str, shift: timedelta) -> str:
     """
 
     def move(match: re.Match[str]) -> str:
-        day, clock = match[0][:10], match[0][10:]
+        day = match[0][:10]
+        clock = match[0][10:]
         try:
             moment = datetime.fromisoformat(day + (clock or " 12:00")) + shift
         except (ValueError, OverflowError):

@@ -64,7 +64,7 @@ class Value(Record, frozen=True, dict=True):
     def _meaning(self) -> Hashable:
         v = self.v
         if self.type == "list" and isinstance(v, tuple):  # with the kind of each, so that 1 and true differ
-            return tuple((isinstance(one, bool), one) for one in v if _is_plain(one))
+            return tuple((isinstance(element, bool), element) for element in v if _is_plain(element))
         if self.type == "number" and isinstance(v, int | float) and not isinstance(v, bool) and _is_plain(v):
             return v
         if (self.type == "boolean" and isinstance(v, bool)) or (self.type == "null" and v is None):
@@ -88,7 +88,7 @@ def _is_plain(v: Scalar) -> bool:
 
 
 def is_system(name: str) -> bool:
-    """Whether an entity or relation is one of panda's own, which are never shown."""
+    """Return whether an entity or relation is one of panda's own, which are never shown."""
     return name.startswith("panda:") and not name.startswith("panda://")
 
 
@@ -105,7 +105,7 @@ class Subject(NamedTuple):
 
     @property
     def is_system(self) -> bool:
-        """Whether it is one of panda's own, which are never shown."""
+        """Return whether the subject is one of panda's own, which are never shown."""
         return is_system(self.entity) or is_system(self.relation)
 
 
@@ -146,7 +146,7 @@ class Fact(Whole, frozen=True, dict=True):
 
     @property
     def subject(self) -> Subject:
-        """What it competes for."""
+        """Return the subject that the assertion competes for."""
         return Subject(self.scope, self.entity, self.relation)
 
     def to_json(self) -> dict[str, Any]:
@@ -179,16 +179,16 @@ class Assertion(Fact, frozen=True, dict=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether the user said it, as against a tool or another person."""
+        """Return whether the user said it, as against a tool or another person."""
         return self.source is None or self.source.partition(":")[0] in _OWN_SOURCES
 
     def is_said_by(self, other: Fact) -> bool:
-        """Whether another fact of the same thing says it, from the same source."""
+        """Return whether another fact of the same thing says it, from the same source."""
         return other.confidence > 0 and (other.source, other.value.key) == (self.source, self.value.key)
 
     @property
     def is_dated(self) -> bool:
-        """Whether it is known when it was said."""
+        """Return whether it is known when the assertion was made."""
         return self.asserted_at != EPOCH
 
 

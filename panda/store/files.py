@@ -104,7 +104,7 @@ def check_links(path: Path | str) -> None:
 
 
 def may_pass(path: Path | str) -> bool:
-    """Whether check_links lets a path pass."""
+    """Return whether check_links lets a path pass."""
     try:
         check_links(path)
     except UntrustedError:
@@ -114,12 +114,14 @@ def may_pass(path: Path | str) -> bool:
 
 def check_store(root: str, *, named_in: Path, key: str) -> None:
     """Let a store pass that a file names: a watched one, or one that may be reached as if by a link."""
-    at, target = os.path.realpath(named_in), os.path.realpath(root.replace("\0", "/"))
+    at = os.path.realpath(named_in)
+    target = os.path.realpath(root.replace("\0", "/"))
     if target in _stores:
         return
     own = _stores.get(_root_of(at) or "")
     if own is None or not own.allows(named_place(at, target), target):
-        message, fix = f"it names another store, {target}", own.fix if own else TRUST_FIX
+        message = f"it names another store, {target}"
+        fix = own.fix if own else TRUST_FIX
         raise UntrustedError(message, where=Location(named_in, key=key), fix=fix)
     watch_store(Path(target), own.allows, own.fix)
 
@@ -130,7 +132,7 @@ def named_place(path: str, target: str) -> str:
 
 
 def is_below(path: str, root: str) -> bool:
-    """Whether a path is a root or below it, by their texts."""
+    """Return whether a path is a root or below it, by their texts."""
     return path == root or path.startswith(root if root.endswith("/") else root + "/")
 
 
@@ -221,7 +223,8 @@ def interrupt_thread(thread: threading.Thread) -> None:
         if thread.ident in _writing:
             _writing[thread.ident].append(KeyboardInterrupt)
         elif thread.ident is not None and thread.is_alive():
-            ident, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt)
+            ident = ctypes.c_ulong(thread.ident)
+            exception = ctypes.py_object(KeyboardInterrupt)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, exception)
 
 
@@ -283,7 +286,7 @@ _swept: set[Path] = set()  # directories outside of these stores
 
 def is_temporary(path: Path) -> bool:
     """
-    Whether the name is one that panda gives to temporary files and directories.
+    Return whether the name is one that panda gives to temporary files and directories.
 
     >>> is_temporary(Path(".context.md.0123456789ab.panda.tmp")), is_temporary(Path("context.md"))
     (True, False)
@@ -292,7 +295,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether it is a temporary file or directory that no process holds any more."""
+    """Return whether a path is a temporary file or directory that no process holds any more."""
     return is_temporary(path) and not path.name.startswith(f".{_MARK}.") and _take(path)
 
 
@@ -338,8 +341,8 @@ def held_temporary(path: Path, *, directory: bool = False, at: int | None = None
 def work_directory(name: str) -> Iterator[Path]:
     """A directory for the user alone among the system's temporary files; it goes at the end."""
     place = Path(tempfile.gettempdir()) / f"panda-{name}"
-    with held_temporary(place, directory=True) as made:
-        yield made
+    with held_temporary(place, directory=True) as directory:
+        yield directory
 
 
 def sweep(directory: Path) -> None:
@@ -406,7 +409,7 @@ def _sweep_outside(directory: Path) -> None:
 
 
 def _take(path: Path, *, remove: bool = False) -> bool:
-    """Whether no process holds a temporary, which may be removed then."""
+    """Return whether no process holds a temporary, which may be removed then."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -510,7 +513,8 @@ def held_lock(path: Path, *, holder: str, wait_seconds: float) -> Iterator[None]
 
 
 def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
-    began, told = time.monotonic(), False
+    began = time.monotonic()
+    was_reported = False
     while True:
         with store_errors(path, "lock"), suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -521,14 +525,14 @@ def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
             message = f"the lock is held by {name}; waited {wait_seconds:g} s"
             fix = "wait until it is done, or give a longer --wait"
             raise LockHeldError(message, where=str(path), fix=fix)
-        if waited >= _TOLD_SECONDS and not told:
+        if waited >= _TOLD_SECONDS and not was_reported:
             _log.info("waiting for %s", name)
-            told = True
+            was_reported = True
         time.sleep(_POLL_SECONDS)
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds a lock; the lock file is looked at and never written."""
+    """Return whether a process holds a lock; the lock file is looked at and never written."""
     try:
         if path.is_file():
             with path.open("rb") as file:
@@ -895,7 +899,10 @@ def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iter
 
 
 def look_beneath(top: Path, parts: Sequence[str]) -> os.stat_result | None:
-    """What stands at a path; None if nothing does. UsageError: the way passes a link, or ends at one."""
+    """
+    Return the status of what stands at a path; None if nothing does. Raises UsageError: the way passes a
+    link, or ends at one.
+    """
     place = top.joinpath(*parts)
     with store_errors(place, "look at"), suppress(*_NOT_THERE), open_beneath(top, parts[:-1]) as parent:
         if not parts:

@@ -120,7 +120,7 @@ class TurnPaths:
         return self.directory / "webpage_cache"
 
     def attempt(self, number: int) -> Path:
-        """Where superseded sections of attempt *number* (from 1) go."""
+        """Return the directory for superseded sections of attempt *number* (from 1) go."""
         return self.directory / "attempts" / str(number)
 
 
@@ -137,7 +137,8 @@ class _Below:
     """A path below a directory that a layout names."""
 
     def __init__(self, directory: str, *names: str) -> None:
-        self._directory, self._names = directory, names
+        self._directory = directory
+        self._names = names
 
     def __get__(self, layout: "Layout", owner: type) -> Path:
         top: Path = getattr(layout, self._directory)
@@ -189,7 +190,7 @@ def check_id(value: str, *, what: str, where: str | None = None) -> str:
 
 
 def is_id(value: str) -> bool:
-    """Whether a text is a user or session id."""
+    """Return whether a text is a user or session id."""
     return re.match(ID_PATTERN, value) is not None
 
 
@@ -219,11 +220,11 @@ class UserStore(Layout):
         check_id(self.user, what="user")
 
     def of(self, user: str) -> "UserStore":
-        """The same for another user."""
+        """Return the same store for another user."""
         return replace(self, user=user)
 
     def at(self, clock: Clock) -> "UserStore":
-        """The same by another clock."""
+        """Return the same store by another clock."""
         return replace(self, clock=clock)
 
     @property
@@ -269,13 +270,14 @@ class UserStore(Layout):
 
     def name_of(self, path: Path) -> str:
         """The path of a file relative to the user's directory."""
-        for number, directory in self.apart.turns.items() if self.apart else ():
+        turns = self.apart.turns if self.apart else {}
+        for number, directory in turns.items():
             if path.is_relative_to(directory):
                 return f"turns/{turn_name(number)}/{path.relative_to(directory).as_posix()}"
         return path.relative_to(self.home).as_posix()
 
     def has(self, number: int) -> bool:
-        """Whether there is a directory of that turn."""
+        """Return whether there is a directory of that turn."""
         return self.turn(number).directory.is_dir()
 
     def open(self, number: int) -> "TurnFolder":
@@ -368,7 +370,7 @@ def directory_names(path: str) -> list[str]:
 
 
 def is_directory(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a directory or leads to one."""
+    """Return whether an entry is a directory or leads to one."""
     try:
         return entry.is_dir()
     except OSError:  # a circle of links
@@ -382,7 +384,10 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 @cache
 def asset(name: AssetName) -> Path:
-    """What is packaged by that name: below `panda/_data` of an installed wheel, else below the checkout."""
+    """
+    Return the packaged file or directory of that name: below `panda/_data` of an installed wheel, else below
+    the checkout.
+    """
     for place in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
         if place.exists():
             return place
@@ -394,6 +399,10 @@ def asset(name: AssetName) -> Path:
 
 
 def search_path(name: Literal["recipes", "prompts"], *, project_dir: Path) -> tuple[Path, ...]:
-    """Where recipes or prompts are looked for: the project's own, if it has some, then the packaged ones."""
-    packaged, own = asset(name), project_dir / name
+    """
+    Return the directories in which recipes or prompts are looked for: the project's own, if it has some, then
+    the packaged ones.
+    """
+    packaged = asset(name)
+    own = project_dir / name
     return (own, packaged) if own.is_dir() and not own.samefile(packaged) else (packaged,)

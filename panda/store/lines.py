@@ -40,7 +40,8 @@ class LineTail(Generic[_R]):
     """
 
     def __init__(self, path: Path, kind: type[_R]) -> None:
-        self.path, self._kind = path, kind
+        self.path = path
+        self._kind = kind
         self._inode: int | None = None
         self._last = b""
         self.size_bytes = 0
@@ -50,9 +51,9 @@ class LineTail(Generic[_R]):
 
     def read(self, *, torn: bool = True) -> tuple[bool, Parts[_R]]:
         """
-        Whether the file is another one than before, so that all earlier lines are void, and what was added
-        since the last call, to be gone through before the next. Blank lines are left out. *torn* says whether
-        a last line without a line break is read too.
+        Return whether the file is another one than before, so that all earlier lines are void, and the lines
+        added since the last call, to be gone through before the next. Blank lines are left out. *torn* says
+        whether a last line without a line break is read too.
         """
         if not self.path.exists():
             return self._start_again(), (part for part in list[Line[_R] | FileFormatError]())
@@ -75,7 +76,10 @@ class LineTail(Generic[_R]):
 
     def _start_again(self) -> bool:
         was_known = self._inode is not None
-        self._inode, self._last, self.size_bytes, self.lines = None, b"", 0, 0
+        self._inode = None
+        self._last = b""
+        self.size_bytes = 0
+        self.lines = 0
         return was_known
 
     def _added(self, file: BinaryIO, torn: bool) -> Parts[_R]:
@@ -88,12 +92,14 @@ class LineTail(Generic[_R]):
                     self.lines, self.size_bytes = self.lines + 1, self.size_bytes + len(line)
                     self._last = (self._last + line)[-_REMEMBERED_BYTES:]
                 if not is_whole and isinstance(part, Line):
-                    self._last, self._inode = b"", -1  # with a line break behind it, it is another file
+                    self._last = b""
+                    self._inode = -1  # with a line break behind it, it is another file
                 if part is not None:
                     yield part
 
     def _parse(self, line: bytes, is_whole: bool) -> Line[_R] | FileFormatError:
-        number, start = self.lines + 1, self.size_bytes
+        number = self.lines + 1
+        start = self.size_bytes
         try:
             record = parse(self._kind, line, where=str(self.path), line=number)
         except FileFormatError as exc:

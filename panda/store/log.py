@@ -12,7 +12,8 @@ from panda.store.lines import Line, LineTail
 from panda.store.records import Execution
 
 AWAY = "away"  # outcome of an execution for which no model server answered
-COMPRESSED, OVERFLOW = "compressed", "overflow"
+COMPRESSED = "compressed"
+OVERFLOW = "overflow"
 """Member `event` of lines that are no execution: a document was brought to size; it could not be."""
 
 
@@ -31,7 +32,7 @@ def recipe_executions(layout: Layout, recipe: str) -> Iterator[Execution]:
 
 def find_failures(layout: Layout, recipe: str) -> list[dict[str, Any]]:
     """
-    Where a recipe failed, was corrected or led to an intervention, oldest first.
+    Return where a recipe failed, was corrected or led to an intervention, oldest first.
 
     Returns:
         kind (failed: no valid reply; corrected: a reply was refused and asked for again; intervention),

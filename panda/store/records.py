@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
-from msgspec import UNSET, Meta
-from msgspec import UnsetType as Unset
+from msgspec import UNSET, Meta, UnsetType
 
 from panda.documents.markdown import Form
 from panda.documents.records import Id, Name, Place, Record, Time, Whole, check_instant, decode, encode
@@ -63,7 +62,10 @@ class FileRecord(Whole, frozen=True):
 
     @classmethod
     def upgrade(cls, value: Any) -> Any:
-        """What an earlier version wrote, as today's has it; asked only for what does not read as today's."""
+        """
+        Return the value that an earlier version wrote in today's form; called only for what does not read as
+        today's.
+        """
         return value
 
 
@@ -78,7 +80,7 @@ def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
     a key is unknown, missing or of another type.
     """
     try:
-        found: _R = _decoder(cls).decode(data)  # type: ignore[arg-type]
+        record: _R = _decoder(cls).decode(data)  # type: ignore[arg-type]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # half a character, an older form, or a fault
         text = data if isinstance(data, str) else to_text(data, where)
@@ -92,7 +94,7 @@ def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
 
             exc.line = line + (line_of(text, exc.key or "") or 1) - 1
             raise
-    return found
+    return record
 
 
 def save(record: FileRecord, path: Path) -> None:
@@ -190,7 +192,7 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """How `panda turn` ends with a turn that has come to its end."""
+        """Return the exit code of `panda turn` for a turn that has come to its end."""
         return {"clarify": ASKED_BACK, "failed": NotApprovedError.exit_code}.get(self.status, 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -242,7 +244,7 @@ class Metrics(FileRecord, frozen=True):
 
     phases: tuple[PhaseMetrics, ...]
     totals: Totals
-    context: ContextMetrics | Unset = UNSET
+    context: ContextMetrics | UnsetType = UNSET
 
 
 class MemoryMark(Record, frozen=True):
@@ -268,10 +270,10 @@ class Snapshot(FileRecord, frozen=True, kw_only=True):
     notes: Count  # number of notes below knowledge/
     knowledge: Mapping[Annotated[str, Meta(pattern="^[0-6][0-9]$")], Digest]
     """Digests of the notes' names and content, those of one part together; see part_of."""
-    forgotten_at: str | Unset = UNSET  # when the files, of which something was forgotten, lost their digests
+    forgotten_at: str | UnsetType = UNSET  # when files lost their digests, as something was forgotten
 
     def holds(self, number: int) -> bool:
-        """Whether a turn was saved."""
+        """Return whether a turn was saved."""
         return any(first <= number <= last for first, last in self.turns)
 
     def changed_since(self, now: "Snapshot", notes: Iterable[str]) -> list[str]:
@@ -286,13 +288,15 @@ class Snapshot(FileRecord, frozen=True, kw_only=True):
             Names of memory files, then of the notes of each part that changed: one of them is new, gone or
             another; "knowledge/…" stands for a part that has none left.
         """
-        found = [name for name in self.files if self.files[name] != now.files.get(name)]
+        changed_files = [name for name in self.files if self.files[name] != now.files.get(name)]
         by_part: dict[str, list[str]] = {}
         for name in sorted(notes):
             by_part.setdefault(part_of(name), []).append(f"knowledge/{name}")
         parts = sorted({*self.knowledge, *now.knowledge})
         changed = [part for part in parts if self.knowledge.get(part) != now.knowledge.get(part)]
-        return list(dict.fromkeys([*found, *(n for p in changed for n in by_part.get(p, ["knowledge/…"]))]))
+        return list(
+            dict.fromkeys([*changed_files, *(n for p in changed for n in by_part.get(p, ["knowledge/…"]))])
+        )
 
 
 class Message(Record, frozen=True, forbid_unknown_fields=False):
@@ -336,8 +340,8 @@ class _Call(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_f
     phase: PhaseNumber
     recipe: str
     attempt: Count
-    layer: str | Unset = UNSET
-    model: str | Unset = UNSET
+    layer: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
     hashes: dict[str, str | None]
     usage: Usage
     seconds: Annotated[float, Meta(ge=0)]
@@ -370,10 +374,10 @@ class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     parameters: dict[str, Any]
     output: str
     finish_reason: Literal["stop", "length"]
-    lenient: Texts | Unset = UNSET
-    reasoning: str | Unset = UNSET
-    repairs: Texts | Unset = UNSET
-    logprobs: tuple[TokenProbability, ...] | Unset = UNSET
+    lenient: Texts | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+    repairs: Texts | UnsetType = UNSET
+    logprobs: tuple[TokenProbability, ...] | UnsetType = UNSET
 
 
 class OfflineCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="offline"):
@@ -399,9 +403,9 @@ Call = ModelCall | ForgottenCall
 
 _MOST = 10**15
 _Whole = Annotated[int, Meta(ge=0, le=_MOST)]
-_Saved = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Unset | None
-_Amount = _Whole | Annotated[float, Meta(ge=0, le=_MOST)] | Unset | None  # a whole number stays one
-_Told = str | Unset | None
+_Saved = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | UnsetType | None
+_Amount = _Whole | Annotated[float, Meta(ge=0, le=_MOST)] | UnsetType | None  # a whole number stays one
+_Told = str | UnsetType | None
 
 
 class TokenCounts(Record, frozen=True, omit_defaults=False, forbid_unknown_fields=False):
@@ -421,45 +425,45 @@ class Execution(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """
 
     timestamp: Time
-    event: str | Unset = UNSET
+    event: str | UnsetType = UNSET
     trigger: _Told = UNSET  # which budget a document was over
     document: _Told = UNSET
     content_type: _Told = UNSET
     recipe: _Told = UNSET
     key: _Told = UNSET  # the recipe's file
     version: _Told = UNSET
-    phase: PhaseNumber | Unset | None = UNSET
+    phase: PhaseNumber | UnsetType | None = UNSET
     model_layer: _Told = UNSET
     method: _Told = UNSET
     model: _Told = UNSET
     model_digest: _Told = UNSET
-    user_id: Id | Unset | None = UNSET
-    session_id: Id | Unset | None = UNSET
+    user_id: Id | UnsetType | None = UNSET
+    session_id: Id | UnsetType | None = UNSET
     turn_id: _Told = UNSET
-    tokens: TokenCounts | Unset | None = UNSET
-    original_tokens: _Whole | Unset | None = UNSET
-    compressed_tokens: _Whole | Unset | None = UNSET
+    tokens: TokenCounts | UnsetType | None = UNSET
+    original_tokens: _Whole | UnsetType | None = UNSET
+    compressed_tokens: _Whole | UnsetType | None = UNSET
     tokens_saved: _Saved = UNSET
     compression_ratio: _Amount = UNSET
     latency_ms: _Amount = UNSET
     outcome: _Told = UNSET
-    success: bool | Unset | None = UNSET
-    schema_valid: bool | Unset | None = UNSET
-    confidence: Share | Unset | None = UNSET
+    success: bool | UnsetType | None = UNSET
+    schema_valid: bool | UnsetType | None = UNSET
+    confidence: Share | UnsetType | None = UNSET
     gate: _Told = UNSET
-    retries: _Whole | Unset | None = UNSET
-    compression_applied: bool | Unset | None = UNSET
+    retries: _Whole | UnsetType | None = UNSET
+    compression_applied: bool | UnsetType | None = UNSET
     compression_savings: _Saved = UNSET
     message: _Told = UNSET
 
     @property
     def ran(self) -> bool:
-        """Whether it is of a recipe."""
+        """Return whether the line is of a recipe."""
         return self.event is UNSET and self.success is not UNSET
 
     @property
     def is_away(self) -> bool:
-        """Whether no model server answered."""
+        """Return whether no model server answered."""
         return self.outcome == "away"
 
     @property
@@ -517,7 +521,7 @@ class TurnDocument(Record, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """Where its text is, as a path in the turn's directory."""
+        """Return the file of its text, as a path in the turn's directory."""
         return f"{layout.DOCUMENTS}/{self.name.removesuffix('.txt')}.txt"
 
 
@@ -545,7 +549,7 @@ class Reflection(FileRecord, frozen=True):
     confidence: Share | None
     reasoning: str | None
     question: str | None
-    entity_curation: Curation | Unset = UNSET
+    entity_curation: Curation | UnsetType = UNSET
 
 
 class TurnRelevance(Record, frozen=True):
@@ -566,7 +570,7 @@ class JudgedCandidate(Record, frozen=True, kw_only=True):
 
     node_id: str
     score: float | None  # how relevant its best line is; None if that was not scored
-    index: float | Unset = UNSET  # its score in the index
+    index: float | UnsetType = UNSET  # its score in the index
     chosen: bool  # whether it is relevant
     by: Literal["model", "closeness", "index", "always_include"]
     """What decided: a language model, how close it is to the query, a rule, or its place in the index, which
@@ -586,7 +590,7 @@ class RetrievalPlan(FileRecord, frozen=True):
     webpage_cache_needed: Texts
     candidates: tuple[JudgedCandidate, ...]
     reasoning: str | None
-    relevant_documents: Texts | Unset = UNSET  # documents of turns; only where there are some
+    relevant_documents: Texts | UnsetType = UNSET  # documents of turns; only where there are some
 
 
 class Computed(Record, frozen=True):
@@ -631,16 +635,16 @@ class Line(Record, frozen=True):
 
     @property
     def id(self) -> str:
-        """What it is known by as long as the text of its node stays, as "turn:811 3"."""
+        """Return its id, the same as long as the text of its node stays, as "turn:811 3"."""
         return f"{self.node} {self.place}"
 
     @property
     def node_ids(self) -> Texts:
-        return (*([self.node] if self.node else []), *self.also)
+        return (self.node, *self.also) if self.node else self.also
 
     @property
     def item(self) -> "GatheredItem":
-        """What §2 and §5 say of it."""
+        """Return the item as §2 and §5 have it."""
         return GatheredItem(self.text, self.node_ids, self.computed)
 
 
@@ -698,9 +702,9 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
     context_quality: Share
     gaps: Texts
     stale: Texts
-    documents: tuple[Document, ...] | Unset = UNSET
-    metrics: ContextMetrics | Unset = UNSET
-    left_out: tuple[LeftOutLine, ...] | Unset = UNSET  # what was drafted and is not supported
+    documents: tuple[Document, ...] | UnsetType = UNSET
+    metrics: ContextMetrics | UnsetType = UNSET
+    left_out: tuple[LeftOutLine, ...] | UnsetType = UNSET  # what was drafted and is not supported
     verdict: Verdict
 
     def __post_init__(self) -> None:
@@ -812,7 +816,7 @@ class Summary(FileRecord, frozen=True, kw_only=True):
     outcome: SavedEnding
     decision: str | None = None
     goal: str | None = None
-    steps: tuple[StepRecord, ...] | Unset = UNSET  # lacks in the form of before: its session makes it anew
+    steps: tuple[StepRecord, ...] | UnsetType = UNSET  # lacks in the older form: its session makes it anew
     steps_completed: Count
     steps_total: Count = 0
     entities_created: Texts = ()
@@ -827,7 +831,7 @@ class Summary(FileRecord, frozen=True, kw_only=True):
     flow: FlowPhase | None = None
     turn_summary: str | None
     summary_kind: SummaryKind | None
-    session: SessionTexts | Unset = UNSET
+    session: SessionTexts | UnsetType = UNSET
     answered: bool
     sources: Texts
     question: str | None = None
@@ -876,12 +880,12 @@ class StagedMemory(FileRecord, frozen=True, kw_only=True):
     FILE = layout.STAGED_MEMORY_JSON
 
     staged: tuple[Staged, ...]
-    noted: tuple[Noted, ...] | Unset = UNSET
+    noted: tuple[Noted, ...] | UnsetType = UNSET
     applied: bool
 
     def due(self, ending: str | None) -> list[Staged]:
-        """What is to be remembered of a turn: all of an approved one, of others what was told."""
-        return [one for one in self.staged if one.told or ending == "approved"]
+        """Return the values to be remembered of a turn: all of an approved one, of others what was told."""
+        return [staged for staged in self.staged if staged.told or ending == "approved"]
 
 
 class Claim(Whole, frozen=True):
@@ -934,7 +938,7 @@ class Step(FileRecord, frozen=True):
     artifacts: tuple[Place, ...] = ()
     text: str = ""
     seconds: float | None = None
-    reused: Reused | Unset = UNSET
+    reused: Reused | UnsetType = UNSET
 
 
 def _without_null(value: Any) -> Any:
@@ -1035,7 +1039,7 @@ class Zone(Record, frozen=True, forbid_unknown_fields=False):
 
     @property
     def is_quotable(self) -> bool:
-        """Whether its lines may be quoted: no menus, nothing that is likely about something else."""
+        """Return whether its lines may be quoted: no menus, nothing that is likely about something else."""
         return self.type != "navigation" and self.confidence >= 0.5
 
 
@@ -1091,7 +1095,7 @@ class Proposal(FileRecord, frozen=True):
         return self.proposed_at + _KEPT_FOR
 
     def is_like(self, other: "Proposal") -> bool:
-        """Whether both say the same, or come from the same sentence."""
+        """Return whether both say the same, or come from the same sentence."""
         same = (self.relation, self.value.lower()) == (other.relation, other.value.lower())
         return same or (self.source_turn, self.text) == (other.source_turn, other.text)
 
@@ -1117,7 +1121,7 @@ class Session(FileRecord, frozen=True, kw_only=True):
     turns: tuple[SessionTurn, ...]  # its turns, oldest first
     turns_cut: int = 0  # how many older turns are not listed
     carry: Carry  # what the next turn knows
-    seal: str | Unset = UNSET  # digest of the rest
+    seal: str | UnsetType = UNSET  # digest of the rest
 
 
 class ClosedSession(FileRecord, frozen=True, kw_only=True):
@@ -1154,7 +1158,7 @@ class ImportLine(FileRecord, frozen=True):
     at: str
     query: Filled
     response: str
-    turn: Annotated[int, Meta(ge=1, le=999_999_999)] | Unset = UNSET
+    turn: Annotated[int, Meta(ge=1, le=999_999_999)] | UnsetType = UNSET
     summary: str | None = None
     topics: Texts | None = None
 

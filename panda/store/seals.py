@@ -50,12 +50,12 @@ def seal_files(directory: Path, metadata: Mapping[str, Any]) -> dict[str, str]:
     The digest of every file of a turn, by its path in the directory; metadata.json counts without its seal,
     and index_summary.json, which may be made later, not at all.
     """
-    found = {METADATA_JSON: seal_value(metadata)}
+    digests = {METADATA_JSON: seal_value(metadata)}
     for path in directory.rglob("*"):
         name = path.relative_to(directory).as_posix()
         if path.is_file() and name not in (METADATA_JSON, INDEX_SUMMARY_JSON) and not is_temporary(path):
-            found[name] = _NO_LINK if path.is_symlink() else text_digest(read_bytes(path))
-    return dict(sorted(found.items()))
+            digests[name] = _NO_LINK if path.is_symlink() else text_digest(read_bytes(path))
+    return dict(sorted(digests.items()))
 
 
 def seal_value(value: Mapping[str, Any]) -> str:
@@ -64,20 +64,22 @@ def seal_value(value: Mapping[str, Any]) -> str:
     return text_digest(json.dumps(own, sort_keys=True).encode())
 
 
-def check_seal(directory: Path, metadata: Mapping[str, Any], known: Sequence[Problem]) -> list[Problem]:
+def check_seal(
+    directory: Path, metadata: Mapping[str, Any], known_problems: Sequence[Problem]
+) -> list[Problem]:
     """
-    The files of a turn that changed, came or went since it was saved, but for those that *known* problems
+    The files of a turn that changed, came or went since it was saved, but for those that *known_problems*
     name. Older and imported turns have no seal.
     """
     sealed = metadata.get(SEAL)
     if sealed is None:
         return []
     there = seal_files(directory, metadata)
-    told = {problem.path for problem in known}
+    reported_paths = {problem.path for problem in known_problems}
     problems = []
     for name in sorted(sealed.keys() | there.keys()):
         path = directory / name
-        if there.get(name) == sealed.get(name) or str(path) in told or path.name.startswith("."):
+        if there.get(name) == sealed.get(name) or str(path) in reported_paths or path.name.startswith("."):
             continue
         happened = "has changed" if name in there and name in sealed else "has gone"
         message = f"{happened if name in sealed else 'has come'} since the turn was saved"
@@ -86,7 +88,7 @@ def check_seal(directory: Path, metadata: Mapping[str, Any], known: Sequence[Pro
 
 
 def is_sealed(paths: TurnPaths) -> bool:
-    """Whether the turn is there and was sealed when it was saved."""
+    """Return whether the turn is there and was sealed when it was saved."""
     with suppress(FileFormatError, StoreError, AttributeError):
         return bool(read_json(paths / METADATA_JSON).get(SEAL))
     return False

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -72,7 +72,7 @@ IMAGES = "images"  # directory of a turn
 
 
 def image_name(picture: Picture) -> str:
-    """Where a turn keeps a picture, as a path in its directory."""
+    """Return the file in which a turn keeps a picture, as a path in its directory."""
     return f"{IMAGES}/{picture.file_name}"
 
 
@@ -110,7 +110,7 @@ class TurnFolder:
         return self.paths / name
 
     def has(self, name: str) -> bool:
-        """Whether the turn has a file of that name."""
+        """Return whether the turn has a file of that name."""
         return (self.paths / name).is_file()
 
     def read_text(self, name: str) -> str:
@@ -128,11 +128,11 @@ class TurnFolder:
         self.write_text(CONTEXT_MD, render_context(document))
 
     def load(self, cls: type[_R]) -> _R:
-        """What the file of such a record holds."""
+        """Return the record that the turn's file of this type holds."""
         return load(cls, self.paths / cls.FILE)
 
     def find(self, cls: type[_R]) -> _R | None:
-        """The same; None if there is no such file."""
+        """Return the record that the turn's file of this type holds; None if there is no such file."""
         return self.load(cls) if self.has(cls.FILE) else None
 
     def save(self, record: FileRecord) -> None:
@@ -151,7 +151,10 @@ class TurnFolder:
         return written
 
     def snapshot(self) -> Snapshot | None:
-        """What was there when the turn began; None for a turn of before, or an imported one."""
+        """
+        Return the snapshot of what was there when the turn began; None for a turn of before, or an imported
+        one.
+        """
         return self.find(Snapshot)
 
     def load_steps(self) -> list[Step]:
@@ -174,7 +177,9 @@ class TurnFolder:
         append_json_line(self._target(CALLS_JSONL), line)
 
     def superseded(self) -> list[ContextDocument]:
-        """What supersede put away, oldest first (DocumentError if one is damaged)."""
+        """
+        Return the documents that supersede put away, oldest first. Raises DocumentError: one is damaged.
+        """
         names = [path.name for path in (self.paths / "attempts").glob("*/")]
         numbers = sorted(int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name))
         paths = [self.paths.attempt(number) / CONTEXT_MD for number in numbers]
@@ -185,8 +190,9 @@ class TurnFolder:
         Copies the sections of these numbers, and the answer, into attempts/{k} before they are written anew.
         Raises DocumentError: context.md is damaged.
         """
-        kept, document = set(numbers), self.read_context()
-        sections = tuple(section for section in document.sections if section.number in kept)
+        section_numbers = set(numbers)
+        document = self.read_context()
+        sections = tuple(section for section in document.sections if section.number in section_numbers)
         context = render_context(ContextDocument(document.front, sections))
         write_atomic(self.paths.attempt(k) / CONTEXT_MD, context)
         if self.has(RESPONSE_MD):
@@ -194,17 +200,17 @@ class TurnFolder:
 
     def put_back_response(self, k: int) -> None:
         """The answer of attempts/{k} in its former place, if it was kept there."""
-        kept = self.paths.attempt(k) / RESPONSE_MD
-        if kept.is_file():
-            self.write_text(RESPONSE_MD, read_text(kept))
+        attempt_path = self.paths.attempt(k) / RESPONSE_MD
+        if attempt_path.is_file():
+            self.write_text(RESPONSE_MD, read_text(attempt_path))
 
 
 def load_steps(paths: TurnPaths) -> list[Step]:
     """The tool calls of a turn, in order. Raises FileFormatError: one does not say what it must."""
-    found: list[Step] = []
-    while (path := paths / step_name(len(found) + 1)).is_file():
-        found.append(load(Step, path))
-    return found
+    steps: list[Step] = []
+    while (path := paths / step_name(len(steps) + 1)).is_file():
+        steps.append(load(Step, path))
+    return steps
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,14 @@ def claim_turn(
             held_temporary(place.directory, directory=True) as directory,
         ):
             building = TurnFolder(number, TurnPaths(directory), store.clock)
-            front = FrontMatter(CONTEXT_SCHEMA, number, store.user, session, mode, now)
+            front = FrontMatter(
+                schema=CONTEXT_SCHEMA,
+                turn=number,
+                user_id=store.user,
+                session_id=session,
+                mode=mode,
+                created_at=now,
+            )
             building.write_context(ContextDocument(front))
             if snapshot is not None:
                 building.save(snapshot)
@@ -288,7 +301,7 @@ def claim_turn(
     return TurnFolder(number, place, store.clock)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TurnRow:
     """One turn, or what is wrong with it."""
 
@@ -343,13 +356,21 @@ def newest_rows(store: UserStore) -> Iterator[TurnRow]:
 def read_row(store: UserStore, number: int) -> TurnRow | None:
     """One turn by what its metadata.json says; None if it has gone, or is no directory: validate says so."""
     try:
-        found = store.open(number).read_metadata()
+        metadata = store.open(number).read_metadata()
     except NotFoundError:
         return None
     except (FileFormatError, StoreError) as exc:
-        return TurnRow(number, None, None, "unreadable", None, exc) if store.has(number) else None
-    row = TurnRow(number, found.created_at, found.session_id, found.status, found.query)
-    return replace(row, outcome=outcome_of(found))
+        if not store.has(number):
+            return None
+        return TurnRow(number=number, at=None, session=None, status="unreadable", query=None, problem=exc)
+    return TurnRow(
+        number=number,
+        at=metadata.created_at,
+        session=metadata.session_id,
+        status=metadata.status,
+        query=metadata.query,
+        outcome=outcome_of(metadata),
+    )
 
 
 def read_section(turn: TurnFolder, number: int) -> str:
@@ -373,7 +394,8 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
     """
     check_links(turn.paths.directory)
     path = PurePosixPath(unescape_path(name))
-    directory, parts = turn.paths.directory, path.parts
+    directory = turn.paths.directory
+    parts = path.parts
     if path.is_absolute() or ".." in parts:
         message = f"{name!r} leads out of the turn directory"
         raise UsageError(message, where=str(directory), fix=_there(directory))

@@ -11,6 +11,7 @@ from panda.store.files import read_json, write_json
 
 FORGETTING_JSON = "forgetting.json"
 SAME_COMMAND = "give the same panda forget again"
+_UNREADABLE = (FileFormatError, StoreError, UntrustedError, ValueError, TypeError, KeyError)
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class CutShort:
 def read_cut_short(root: Path) -> CutShort | None:
     """The forgetting that a store is in the middle of; None if there is none, or the file does not say."""
     path = root / FORGETTING_JSON
-    with suppress(FileFormatError, StoreError, UntrustedError, ValueError, TypeError, KeyError):
+    with suppress(*_UNREADABLE):
         if path.is_file():
             value = read_json(path)
             again = value.get("again")

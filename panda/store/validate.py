@@ -150,7 +150,8 @@ def _visit_ids_below(turns: Path) -> set[str]:
 def stray_notes(directory: Path) -> list[Problem]:
     """Notes in a user's own directory, where nothing reads them, as information."""
     notes = sorted(directory.glob("*.md")) if directory.is_dir() else []
-    message, fix = "it is not read: notes stand in knowledge/", f"move it to {directory / 'knowledge'}"
+    message = "it is not read: notes stand in knowledge/"
+    fix = f"move it to {directory / 'knowledge'}"
     return [
         Problem(message, str(path), fix=fix, verdict=Verdict.SOUND)
         for path in notes
@@ -176,11 +177,11 @@ class _Check:
 
     def _sweep(self, paths: Iterable[Path]) -> list[Path]:
         """The paths but for temporary ones, of which those that were left behind are told."""
-        found = list(paths)
-        for path in filter(is_abandoned, found):
+        all_paths = list(paths)
+        for path in filter(is_abandoned, all_paths):
             message = "temporary file left by a write that was cut short"
             self._say(message, path, fix="`panda index rebuild` removes it")
-        return [path for path in found if not is_temporary(path)]
+        return [path for path in all_paths if not is_temporary(path)]
 
     def place(self, path: Path) -> None:
         """A file or directory, by what it is."""
@@ -203,7 +204,8 @@ class _Check:
 
     def file(self, path: Path) -> Any:
         """The record of a file; None if it has none, or a fault, which is told."""
-        kind, where = format_of(f"{path.parent.name}/{path.name}"), str(path)
+        kind = format_of(f"{path.parent.name}/{path.name}")
+        where = str(path)
         try:
             if path.suffix == ".json":
                 return parse(kind, read_bytes(path), where=where) if kind else read_json(path)
@@ -226,7 +228,9 @@ class _Check:
 
     def turn(self, directory: Path) -> dict[Path, str]:
         """A turn; gives the visit_id of each manifest that it holds."""
-        before, paths, number = len(self.problems), TurnPaths(directory), turn_number(directory.name)
+        before = len(self.problems)
+        paths = TurnPaths(directory)
+        number = turn_number(directory.name)
         below: list[Path] = []
         with suppress(FileNotFoundError):  # it goes away while it is read
             below = [path for path in self._sweep(sorted(directory.rglob("*"))) if path.is_file()]
@@ -275,7 +279,7 @@ class _Check:
                 fix = f"restore its directory in webpage_cache/, or take its name out: {command}"
                 self.problems.append(Problem(message, place, fix=fix))
 
-    def _seal(self, paths: TurnPaths, metadata: Metadata, known: Sequence[Problem]) -> None:
+    def _seal(self, paths: TurnPaths, metadata: Metadata, known_problems: Sequence[Problem]) -> None:
         """Hold a saved turn against its seal; one in which something was forgotten has to have one."""
         path = paths / Metadata.FILE
         forgotten_at = metadata.forgotten_at
@@ -285,7 +289,7 @@ class _Check:
             return  # told with forgetting.json
         if metadata.seal is not None:
             try:
-                self.problems += check_seal(paths.directory, read_json(path), known)
+                self.problems += check_seal(paths.directory, read_json(path), known_problems)
             except Problem as exc:  # a file that cannot be read
                 self.problems.append(exc)
         elif forgotten_at is not None and metadata.next is None:
@@ -295,7 +299,8 @@ class _Check:
             self._say(message, path, key="forgotten_at", fix=fix)
 
     def _metadata(self, paths: TurnPaths, metadata: Metadata, number: int | None) -> None:
-        path, turns = paths / Metadata.FILE, paths.directory.parent
+        path = paths / Metadata.FILE
+        turns = paths.directory.parent
         user = turns.parent.name
         if metadata.turn != number:
             self._say(f"is of turn {metadata.turn}, its directory of {number}", path, key="turn")
@@ -323,7 +328,8 @@ class _Check:
 
     def _context(self, path: Path, document: ContextDocument, metadata: Metadata) -> None:
         for key in ("turn", "user_id", "session_id", "mode"):
-            ours, theirs = getattr(document.front, key), getattr(metadata, key)
+            ours = getattr(document.front, key)
+            theirs = getattr(metadata, key)
             if ours != theirs:
                 message = f"{key} is {ours!r} here and {theirs!r} in {Metadata.FILE}"
                 self._say(message, path, line=1, key=key)
@@ -365,7 +371,9 @@ class _Check:
                 self.file(path)
 
     def _users(self, directory: Path) -> None:
-        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+        if not directory.is_dir():
+            return
+        for path in sorted(directory.iterdir()):
             if path.is_dir() and not is_temporary(path) and may_pass(path):
                 self._user(path)
 
@@ -384,7 +392,8 @@ class _Check:
         try:
             check_id(directory.name, what="user", where=str(directory))
             store = UserStore(directory.parent.parent, directory.name)
-            counter, highest = store.counter(), store.highest()
+            counter = store.counter()
+            highest = store.highest()
             if counter < highest:
                 holds = f"holds {counter}" if store.turn_counter.exists() else "is missing"
                 message = f"{holds}, but there is a turn {highest}"

@@ -67,7 +67,10 @@ def load_turn(
     names: Collection[str] | None = None,
     read: Callable[[str], str] = read_text,
 ) -> TurnRecord:
-    """What a turn says; *names* are those of its files, if they are known, and *read* gives their content."""
+    """
+    Return the record of a turn; *names* are those of its files, if they are known, and *read* gives their
+    content.
+    """
     directory = str(paths.directory)  # paths of text: this is done for thousands of turns
     path = f"{directory}/{Metadata.FILE}"
     saved = parse(Metadata, read(path), where=path)
@@ -80,7 +83,9 @@ def load_turn(
     if saved.turn != number:
         message = f"turn is {saved.turn}, not {number} as the directory"
         raise FileFormatError(message, where=path, key="turn")
-    index, analysis, staged = find(IndexSummary), find(QueryAnalysis), find(StagedMemory)
+    index = find(IndexSummary)
+    analysis = find(QueryAnalysis)
+    staged = find(StagedMemory)
     topic = index.research_topic if index else None
     if not topic and (research := find(Research)) is not None:
         topic = research.topic
@@ -92,9 +97,12 @@ def load_turn(
     if analysis is not None and analysis.reading.talk:
         statements = ()
     answer, own, quotes = ("", "", ()) if saved.status not in SAVED_STATUSES else _answer(directory, read)
+    if saved.answered is False:
+        quotes = ()
+    staged_values = staged.staged if staged else ()
     noted = [
         (value.text, NodeKind.FACT.id(value.relation))
-        for value in (staged.staged if staged else ())
+        for value in staged_values
         if value.kind == "statement" and value.action == "sets"
     ]
     return TurnRecord(
@@ -109,7 +117,7 @@ def load_turn(
         research_topic=topic or None,
         statements=statements,
         own_answer=own,
-        quotes=(*(quotes if saved.answered is not False else ()), *noted),
+        quotes=(*quotes, *noted),
         answered=saved.answered is not False,
         intent=index.intent if index else None,
     )
@@ -142,13 +150,15 @@ def _answer(directory: str, read: Callable[[str], str]) -> tuple[str, str, tuple
 def turn_directories(turns: Path) -> list[tuple[int, Path]]:
     """The turn directories below *turns*, by number ascending; [] if there is no such directory."""
     try:
-        found = [path for path in turns.iterdir() if path.name.startswith("turn_")]
+        directories = [path for path in turns.iterdir() if path.name.startswith("turn_")]
     except FileNotFoundError:
         return []
     except OSError as exc:
         raise StoreError(f"cannot read the directory: {exc.strerror}", where=str(turns)) from exc
     return sorted(
-        (int(path.name[5:]), path) for path in found if path.name[5:].isascii() and path.name[5:].isdigit()
+        (int(path.name[5:]), path)
+        for path in directories
+        if path.name[5:].isascii() and path.name[5:].isdigit()
     )
 
 
@@ -179,7 +189,7 @@ class Visit:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What was extracted, but for zones; any shape."""
+        """Return the extracted fields, but for zones; any shape."""
         return {key: value for key, value in self.extracted.to_json().items() if key != "zones"}
 
 
@@ -214,7 +224,7 @@ def visited_page(name: str) -> str:
 def find_visits(turns: Iterable[Path], urls: Iterable[str]) -> dict[str, Visit]:
     """The newest whole visit of each URL that has one, in directories of turns, the newest first."""
     waiting = {visit_slug(url): url for url in urls}
-    found: dict[str, Visit] = {}
+    visits: dict[str, Visit] = {}
     for turn in turns:
         if not waiting:
             break
@@ -222,23 +232,23 @@ def find_visits(turns: Iterable[Path], urls: Iterable[str]) -> dict[str, Visit]:
             url = waiting.get(visited_page(directory.name))
             with suppress(FileFormatError, StoreError):
                 visit = load_visit(directory) if url else None
-                held = found.get(url or "")
+                held = visits.get(url or "")
                 if visit is None or visit.manifest.url != url:
                     continue
                 if held is None or visit.manifest.visited_at >= held.manifest.visited_at:
                     content = read_text(directory / CONTENT_MD)
-                    found[url] = Visit(visit.manifest, visit.extracted, content)
-        waiting = {slug: url for slug, url in waiting.items() if url not in found}
-    return found
+                    visits[url] = Visit(visit.manifest, visit.extracted, content)
+        waiting = {slug: url for slug, url in waiting.items() if url not in visits}
+    return visits
 
 
 def visit_ids(turn: Path) -> list[str]:
     """The visits that lie in a turn; one whose manifest is missing or damaged is passed over."""
-    found = []
+    ids = []
     for directory in visit_directories(turn):
         with suppress(FileFormatError, StoreError):
-            found.append(load(Manifest, directory / Manifest.FILE).visit_id)
-    return found
+            ids.append(load(Manifest, directory / Manifest.FILE).visit_id)
+    return ids
 
 
 _NAMED = re.compile(r"\bvisit:(visit_\w+)|\b(visit_(?=\w*\d)\w+)")
@@ -259,7 +269,8 @@ def named_visits(text: str) -> Iterator[tuple[int, str]]:
 def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
     """A free directory for a visit and the id that goes with it, the same whenever the turn is run again."""
     slug = visit_slug(url)
-    name, n = slug, 1
+    name = slug
+    n = 1
     while (paths.webpage_cache / name / MANIFEST_JSON).exists():
         n += 1
         name = f"{slug}-{n}"

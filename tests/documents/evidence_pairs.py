@@ -73,12 +73,12 @@ class Price(Slot):
         whole = amount == amount.to_integral()
         plain = str(int(amount)) if whole else str(amount)
         short = Decimal(plain)
-        found = [f"{sign}{plain}", f"{sign}{grouped(short, ',', '.')}", f"{plain} {code}", f"{code} {plain}"]
-        found += [f"{sign}{amount}", f"{plain} {word}", f"{sign}\u202f{grouped(short, ',', '.')}"]
+        forms = [f"{sign}{plain}", f"{sign}{grouped(short, ',', '.')}", f"{plain} {code}", f"{code} {plain}"]
+        forms += [f"{sign}{amount}", f"{plain} {word}", f"{sign}\u202f{grouped(short, ',', '.')}"]
         if code == "EUR":
-            found += [f"{grouped(amount, '.', ',')} €", f"{plain} €"]
-            found += [f"{grouped(short, '.', ',')} €", f"{grouped(short, ' ', ',')} EUR"]
-        return found
+            forms += [f"{grouped(amount, '.', ',')} €", f"{plain} €"]
+            forms += [f"{grouped(short, '.', ',')} €", f"{grouped(short, ' ', ',')} EUR"]
+        return forms
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
         amount, code = value
@@ -104,12 +104,14 @@ class Quantity(Slot):
     def forms(self, value: Any) -> list[str]:
         number, unit = value
         digits = f"{number:f}"
-        found = []
+        forms = []
         for name in (unit, *self.units.get(unit, ((unit,), ()))[0]):
             glued = name in ('"', "-inch") or (len(name) < 6 and name not in ("flurbs", "sq m", "amps"))
-            found += [f"{digits}{name}"] if glued and name not in ("inch", "m²") else []
-            found += [] if name in ('"', "-inch") else [f"{digits} {name}"]
-        return found
+            if glued and name not in ("inch", "m²"):
+                forms.append(f"{digits}{name}")
+            if name not in ('"', "-inch"):
+                forms.append(f"{digits} {name}")
+        return forms
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
         number, unit = value
@@ -127,14 +129,14 @@ class Count(Slot):
 
     def forms(self, value: Any) -> list[str]:
         number, noun = value
-        found = [f"{number} {noun}", f"{number} different {noun}"]
-        return found + (
-            [f"{WORDS['small numbers'][number]} {noun}"] if number < len(WORDS["small numbers"]) else []
-        )
+        forms = [f"{number} {noun}", f"{number} different {noun}"]
+        if number < len(WORDS["small numbers"]):
+            forms.append(f"{WORDS['small numbers'][number]} {noun}")
+        return forms
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
         number, noun = value
-        other = rng.choice([one for one in self.nouns if one != noun])
+        other = rng.choice([other_noun for other_noun in self.nouns if other_noun != noun])
         return [(number, other), (number + 1, noun), (number * 10, noun)]
 
 
@@ -146,7 +148,8 @@ class Day(Slot):
 
     def forms(self, value: Any) -> list[str]:
         month = WORDS["months"][value.month - 1]
-        day, year = value.day, value.year
+        day = value.day
+        year = value.year
         tail = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
         return [
             value.isoformat(),
@@ -172,10 +175,11 @@ class Clock(Slot):
 
     def forms(self, value: Any) -> list[str]:
         hour, minute = value
-        half, twelve = ("am" if hour < 12 else "pm"), (hour - 1) % 12 + 1
-        found = [f"{hour:02d}:{minute:02d}", f"{twelve}:{minute:02d} {half}"]
-        found += [f"{twelve}.{minute:02d} {half}", f"{twelve}:{minute:02d} {half[0]}.m."]
-        return found
+        half = "am" if hour < 12 else "pm"
+        twelve = (hour - 1) % 12 + 1
+        forms = [f"{hour:02d}:{minute:02d}", f"{twelve}:{minute:02d} {half}"]
+        forms += [f"{twelve}.{minute:02d} {half}", f"{twelve}:{minute:02d} {half[0]}.m."]
+        return forms
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
         hour, minute = value
@@ -248,7 +252,9 @@ class Phone(Slot):
         return "".join(str(rng.randint(2, 9)) for _ in range(9))
 
     def forms(self, value: Any) -> list[str]:
-        a, b, c = value[:3], value[3:6], value[6:]
+        a = value[:3]
+        b = value[3:6]
+        c = value[6:]
         return [f"+351 {a} {b} {c}", f"+351 {a}-{b}-{c}", f"+351{value}", f"00351 {a} {b} {c}"]
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
@@ -267,13 +273,13 @@ class Span(Slot):
 
     def forms(self, value: Any) -> list[str]:
         low, high, unit = value
-        found = [
+        forms = [
             f"{low}–{high} {unit}",
             f"{low} to {high} {unit}",
             f"between {low} and {high} {unit}",
             f"{low} - {high} {unit}",
         ]
-        return [*found, f"{low} {unit} to {high} {unit}"]
+        return [*forms, f"{low} {unit} to {high} {unit}"]
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
         low, high, unit = value
@@ -321,8 +327,8 @@ def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
         number: How many.
     """
     rng = random.Random(seed)
-    made = 0
-    while made < number:
+    count = 0
+    while count < number:
         source_form, answers = rng.choice(list(WORDS["templates"].items()))
         names = fields(source_form)
         values = {name: SLOTS[name].draw(rng) for name in names}
@@ -330,9 +336,9 @@ def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
             rng.choice(WORDS["noise"]) + written(rng, source_form, values) + " " + rng.choice(WORDS["noise"])
         )
         answer = rng.choice(answers)
-        if made % 2 == 0:
+        if count % 2 == 0:
             yield Pair(written(rng, answer, values), source, True, "+".join(fields(answer)))
-            made += 1
+            count += 1
             continue
         name = rng.choice(fields(answer))
         wrong = rng.choice(SLOTS[name].wrong(rng, values[name]) or [None])
@@ -340,7 +346,7 @@ def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
         if false is None or (name == "maker" and "{model}" in answer):
             continue
         yield Pair(false, source, False, name)
-        made += 1
+        count += 1
 
 
 def fields(form: str) -> list[str]:

@@ -36,12 +36,12 @@ def test_what_people_compute(case: dict[str, Any]) -> None:
 
 
 def test_a_hundred_is_a_number() -> None:
-    """It makes a percentage only where one is claimed."""
+    """A hundred makes a percentage only where one is claimed."""
     assert check_computed("300", "3 × 100", ["3 boxes of 100"], {}) is None
 
 
 def test_a_night() -> None:
-    """What begins before midnight ends after it."""
+    """A span that begins before midnight ends after it."""
     lines = ["The train leaves at 23:50 and arrives at 00:10."]
     assert check_computed("20 minutes", "minutes between 23:50 and 00:10", lines, {}) is None
 

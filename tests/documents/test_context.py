@@ -22,7 +22,12 @@ from panda.documents.text import escape_text, unescape_text
 from panda.errors import DocumentError
 
 FRONT = FrontMatter(
-    "panda.context/1", 12, "demo", "default", "chat", datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
+    schema="panda.context/1",
+    turn=12,
+    user_id="demo",
+    session_id="default",
+    mode="chat",
+    created_at=datetime(2026, 1, 4, 14, 30, tzinfo=UTC),
 )
 
 FORGERIES = [
@@ -58,11 +63,19 @@ jsonlike = st.recursive(
 metas = st.dictionaries(wild, jsonlike, max_size=3).map(Meta)
 sections = st.builds(Section, st.integers(0, 6), st.lists(texts | metas, max_size=4).map(tuple))
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
-fronts = st.builds(FrontMatter, wild, st.integers(), wild, wild, wild, moments)
+fronts = st.builds(
+    FrontMatter,
+    schema=wild,
+    turn=st.integers(),
+    user_id=wild,
+    session_id=wild,
+    mode=wild,
+    created_at=moments,
+)
 documents = st.builds(
-    lambda front, many: ContextDocument(front, tuple(sorted(many, key=lambda one: one.number))),
+    lambda front, many: ContextDocument(front, tuple(sorted(many, key=lambda section: section.number))),
     fronts,
-    st.lists(sections, unique_by=lambda one: one.number, max_size=4),
+    st.lists(sections, unique_by=lambda section: section.number, max_size=4),
 )
 
 
@@ -93,7 +106,10 @@ def test_no_text_can_forge_a_section_or_a_meta_block(text: str) -> None:
     document = ContextDocument(FRONT, (Section(0, (Text(text),)), Section(5, (Text(text),))))
     rendered = render_context(document)
     read = parse_context(rendered, where="context.md")
-    assert [(one.number, one.text, one.meta) for one in read.sections] == [(0, text, {}), (5, text, {})]
+    assert [(section.number, section.text, section.meta) for section in read.sections] == [
+        (0, text, {}),
+        (5, text, {}),
+    ]
     assert ContextScan(rendered, "context.md").problems == []
 
 
@@ -130,7 +146,7 @@ def test_sections_are_replaced_inserted_in_order_and_removed() -> None:
     """with_section keeps the numbers ascending, without takes one away."""
     document = ContextDocument(FRONT, (Section(0, (Text("a"),)), Section(5)))
     grown = document.with_section(Section(2)).with_section(Section(0, (Text("b"),)))
-    assert [one.number for one in grown.sections] == [0, 2, 5]
+    assert [section.number for section in grown.sections] == [0, 2, 5]
     assert grown.sections[0].text == "b"
     assert grown.without(2).section(2) is None
 
@@ -140,7 +156,7 @@ def test_a_closed_fence_written_by_hand_is_text_and_starts_no_section() -> None:
     body = "look:\n```\n## 1. Reflection Decision\n```\nend"
     text = render_context(ContextDocument(FRONT)) + f"\n## 0. User Query\n\n{body}\n"
     read = parse_context(text, where="context.md")
-    assert [(one.number, one.text) for one in read.sections] == [(0, body)]
+    assert [(section.number, section.text) for section in read.sections] == [(0, body)]
 
 
 HEAD = render_context(ContextDocument(FRONT))
@@ -172,7 +188,9 @@ HEAD = render_context(ContextDocument(FRONT))
 )
 def test_damage_is_reported_with_its_line(text: str, line: int, words: str) -> None:
     """Each kind of damage gives a problem that names file and line."""
-    problem = next(one for one in ContextScan(text, "t/context.md").problems if words in one.message)
+    problem = next(
+        problem for problem in ContextScan(text, "t/context.md").problems if words in problem.message
+    )
     assert (problem.path, problem.line) == ("t/context.md", line)
     with pytest.raises(DocumentError) as caught:
         parse_context(text, where="t/context.md")

@@ -4,6 +4,7 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -71,17 +72,21 @@ def test_no_digit_escapes(text: str) -> None:
     st.integers(0, 10**9),
     st.sampled_from(["{}", "{:,}", "{}.00"]),
 )
-def test_a_number_is_supported_exactly_if_its_value_is_there(held: list[int], said: int, form: str) -> None:
-    """Whether a number is reported depends on its value alone, not on its writing."""
+def test_a_number_is_supported_exactly_if_its_value_is_there(
+    held: list[int], claimed: int, form: str
+) -> None:
+    """Reporting a number depends on its value alone, not on its writing."""
     source = "; ".join(f"there are {number:,} of them" for number in held)
-    assert bool(unsupported(f"it has {form.format(said)} of them", source)) is (said not in held)
+    assert bool(unsupported(f"it has {form.format(claimed)} of them", source)) is (claimed not in held)
 
 
 @given(st.integers(0, 99_999), st.integers(0, 99), st.sampled_from("$€£"), st.sampled_from("$€£"))
-def test_a_price_needs_its_currency(whole: int, cents: int, said: str, held: str) -> None:
+def test_a_price_needs_its_currency(whole: int, cents: int, currency: str, held: str) -> None:
     """A price is supported by the same amount in the same currency only."""
-    supported = not unsupported(f"It costs {said}{whole}.{cents:02d}.", f"price {held}{whole:,}.{cents:02d}")
-    assert supported is (said == held)
+    supported = not unsupported(
+        f"It costs {currency}{whole}.{cents:02d}.", f"price {held}{whole:,}.{cents:02d}"
+    )
+    assert supported is (currency == held)
 
 
 @given(st.datetimes(datetime(1900, 1, 1), datetime(2199, 1, 1)), st.integers(-40, 40))
@@ -116,22 +121,28 @@ def test_every_quotation_is_supported(width: int) -> None:
     for line in NOTE.splitlines():
         words = line.split()
         quotations = [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width))]
-        assert [found for quotation in quotations if (found := unsupported(quotation, NOTE))] == []
+        assert [claims for quotation in quotations if (claims := unsupported(quotation, NOTE))] == []
 
 
 LIFE = Path(__file__).parents[2] / "bench" / "life"
+
+
+def _read_folders(path: Path) -> list[Any]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, list) else [content]
+
+
 NOTES = [
     note
     for file in sorted(LIFE.glob("*.json"))
-    for part in [json.loads(file.read_text(encoding="utf-8"))]
-    for folder in (part if isinstance(part, list) else [part])
+    for folder in _read_folders(file)
     for note in folder["notes"].values()
 ]
 
 
 @pytest.mark.parametrize("note", NOTES)
 def test_lines_of_ordinary_notes_are_supported(note: str) -> None:
-    """What is quoted of a note, a table's row with its header too, is supported by the note."""
+    """A quotation of a note, a table's row with its header too, is supported by the note."""
     quotable = [passage.text for passage in split_units(note)]
-    found = {text: check_evidence(text, [note]) for text in quotable}
-    assert {text: claims for text, claims in found.items() if claims} == {}
+    claims_by_text = {text: check_evidence(text, [note]) for text in quotable}
+    assert {text: claims for text, claims in claims_by_text.items() if claims} == {}

@@ -44,8 +44,8 @@ def test_pairs(seed: int) -> None:
 @pytest.mark.parametrize("case", load_cases(CASES), ids=lambda case: f"{case.query} | {case.options[0].text}")
 def test_labelled_pairs(case: Case) -> None:
     """Each pair that was written by hand is judged as it is labelled."""
-    found = check_evidence(case.query, [option.text for option in case.options])
-    assert bool(found) is (case.label == "unsupported"), found
+    claims = check_evidence(case.query, [option.text for option in case.options])
+    assert bool(claims) is (case.label == "unsupported"), claims
 
 
 @pytest.mark.parametrize(

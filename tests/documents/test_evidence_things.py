@@ -19,7 +19,7 @@ MOST_SECONDS = 3.0  # of CPU
 
 
 def reasons(text: str, *sources: str) -> list[str]:
-    """What the sources say instead of each claim that they do not support."""
+    """Return what the sources say instead of each claim that they do not support."""
     return [claim.reason for claim in check_evidence(text, sources)]
 
 

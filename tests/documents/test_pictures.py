@@ -17,10 +17,11 @@ JPEG = (
 
 def test_sizes() -> None:
     """PNG and JPEG are told by their content, with width and height, and are named by it."""
-    one, two = parse_picture(png(64, 48)), parse_picture(JPEG)
-    assert (one.media_type, one.width, one.height) == ("image/png", 64, 48)
-    assert (two.media_type, two.width, two.height) == ("image/jpeg", 64, 48)
-    assert one.file_name == f"{one.sha256[:16]}.png"
+    png_picture = parse_picture(png(64, 48))
+    jpeg_picture = parse_picture(JPEG)
+    assert (png_picture.media_type, png_picture.width, png_picture.height) == ("image/png", 64, 48)
+    assert (jpeg_picture.media_type, jpeg_picture.width, jpeg_picture.height) == ("image/jpeg", 64, 48)
+    assert png_picture.file_name == f"{png_picture.sha256[:16]}.png"
 
 
 def header_says(width: int, height: int) -> bytes:
@@ -30,7 +31,7 @@ def header_says(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message_part"),
     [
         (b"", "empty"),
         (b"%PDF-1.7", "neither"),
@@ -46,9 +47,9 @@ def header_says(width: int, height: int) -> bytes:
         (bytes(MOST_BYTES + 1), "bytes"),
     ],
 )
-def test_what_is_no_picture(data: bytes, said: str) -> None:
-    """What is empty, foreign, damaged, cut short or too large says so; a bomb is never unpacked."""
-    with pytest.raises(PictureError, match=said):
+def test_what_is_no_picture(data: bytes, message_part: str) -> None:
+    """A file that is empty, foreign, damaged, cut short or too large says so; a bomb is never unpacked."""
+    with pytest.raises(PictureError, match=message_part):
         parse_picture(data)
 
 

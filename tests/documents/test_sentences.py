@@ -57,7 +57,7 @@ def test_numbers_are_never_cut(number: float, unit: str) -> None:
 
 @given(PROSE.filter(lambda text: not re.search(r"\[", text)))
 def test_text_without_marks_stays(text: str) -> None:
-    """What has neither marks nor a list of sources comes back as it was, but for final line breaks."""
+    """Text with neither marks nor a list of sources comes back as it was, but for final line breaks."""
     assert strip_citations(text).rstrip("\n") == text.rstrip("\n")
 
 
@@ -84,8 +84,8 @@ def test_nested_structure() -> None:
     """Headings are kept with what is below, code lines and table rows are passages of their own."""
     text = "# A\n## B\nOne.\n```\n# no heading\n```\n## C\n1. first\n   goes on\n2. second"
     text += "\n\n| a | b |\n|-|-|\n| 1 | 2 |"
-    found = [(passage.text, passage.headings, passage.line) for passage in split_units(text)]
-    assert found == [
+    passages = [(passage.text, passage.headings, passage.line) for passage in split_units(text)]
+    assert passages == [
         ("One.", ("A", "B"), 3),
         ("# no heading", ("A", "B"), 5),
         ("first goes on", ("A", "C"), 8),

@@ -7,7 +7,7 @@ from panda.documents.markdown import split_units
 
 def lists(text: str) -> list[tuple[str, int | None]]:
     """Each passage with the line where its list begins."""
-    return [(one.text, one.list_line) for one in split_units(text)]
+    return [(unit.text, unit.list_line) for unit in split_units(text)]
 
 
 def test_lines_stay_lines() -> None:
@@ -28,9 +28,9 @@ def test_lines_stay_lines() -> None:
 )
 def test_broken_lines_are_joined(text: str) -> None:
     """Running text that was broken for lack of room is cut into sentences."""
-    found = lists(text)
-    assert found[-1] == ("Then it rained.", None)
-    assert " ".join(one for one, _ in found) == " ".join(text.split())
+    passages = lists(text)
+    assert passages[-1] == ("Then it rained.", None)
+    assert " ".join(passage for passage, _ in passages) == " ".join(text.split())
 
 
 def test_a_head_introduces_the_lines_below() -> None:
@@ -38,7 +38,7 @@ def test_a_head_introduces_the_lines_below() -> None:
     for text in ("Guests\n\nNoor\nMika", "Guests:\nNoor\nMika", "Guests\n- Noor\n- Mika"):
         head, *others = split_units(text)
         assert head.heads_line is not None
-        assert [one.list_line for one in others] == [head.heads_line] * 2
+        assert [unit.list_line for unit in others] == [head.heads_line] * 2
 
 
 def test_tables_and_lists_that_follow_each_other_are_two() -> None:
@@ -51,8 +51,8 @@ def test_tables_and_lists_that_follow_each_other_are_two() -> None:
 
 def test_steps_go_on_below_code() -> None:
     """Code between two steps belongs to them, and steps know their numbers."""
-    found = split_units("1. Pull\n2. Run:\n```\nmake\n```\n3. Tell")
-    assert [(one.text, one.list_line, one.number) for one in found] == [
+    units = split_units("1. Pull\n2. Run:\n```\nmake\n```\n3. Tell")
+    assert [(unit.text, unit.list_line, unit.number) for unit in units] == [
         ("Pull", 1, 1),
         ("Run:", 1, 2),
         ("make", 1, None),
@@ -61,13 +61,13 @@ def test_steps_go_on_below_code() -> None:
 
 
 def test_a_line_below_a_list_is_none_of_it() -> None:
-    """What goes on in an item is indented or begins small."""
+    """A line that continues an item is indented or begins small."""
     assert lists("- milk\nCall Anna") == [("milk", 1), ("Call Anna", None)]
 
 
 def test_an_underlined_line_is_a_heading() -> None:
     """As markdown has it; a rule below a sentence is a rule."""
-    assert [(one.text, one.headings) for one in split_units("Tea\n===\nGreen.\n---\nBlack.")] == [
+    assert [(unit.text, unit.headings) for unit in split_units("Tea\n===\nGreen.\n---\nBlack.")] == [
         ("Green.", ("Tea",)),
         ("Black.", ("Tea",)),
     ]

@@ -16,8 +16,8 @@ from panda.errors import DocumentError
 from tests.documents.test_context import jsonlike, wild
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, one in zip("abcdefghi", "bcdefghij", strict=True)
+    f"{anchor}: &{anchor} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, anchor in zip("abcdefghi", "bcdefghij", strict=True)
 )
 
 
@@ -49,6 +49,6 @@ def test_aliases() -> None:
 
 @given(st.dictionaries(wild, jsonlike, max_size=4), st.sampled_from(["", "  "]))
 def test_own_yaml_is_read_as_any_other(values: dict[str, Any], indent: str) -> None:
-    """What we wrote reads back as it was."""
+    """A value that was written reads back as it was."""
     text = ("_meta:\n" if indent else "") + render_yaml_lines(values, indent=indent)
     assert repr(parse_yaml(text)) == repr({"_meta": values or None} if indent else values or None)

@@ -24,11 +24,11 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
 @pytest.fixture
 def panda(tmp_path: Path) -> Panda:
     """A project with ann's store, and her memory files put away."""
-    made = Panda(tmp_path / "home", LAPTOPS, user="ann")
-    for path in (made.store / "users" / "ann").iterdir():
+    project = Panda(tmp_path / "home", LAPTOPS, user="ann")
+    for path in (project.store / "users" / "ann").iterdir():
         if path.is_file() and path.name != "turn_counter":
             path.unlink()
-    return made
+    return project
 
 
 def test_what_cannot_be_read_halts_the_turn(panda: Panda) -> None:
@@ -38,8 +38,8 @@ def test_what_cannot_be_read_halts_the_turn(panda: Panda) -> None:
         ended = panda.turn("Where is the tea?")
         assert (ended.code, ended.error["where"]) == (20, f"{path}{place}"), (name, ended.out)
         assert ended.error["fix"], name
-        kept = (panda.store / "interventions" / f"{ended.data['intervention']}.json").read_text("utf-8")
-        written = json.loads(kept)
+        text = (panda.store / "interventions" / f"{ended.data['intervention']}.json").read_text("utf-8")
+        written = json.loads(text)
         assert (written["type"], written["where"]) == ("memory_error", f"{path}{place}"), name
         assert written["what_to_do"] == ended.error["fix"]
         assert any(str(path) in problem for problem in panda.problems()), name
@@ -48,7 +48,7 @@ def test_what_cannot_be_read_halts_the_turn(panda: Panda) -> None:
 
 
 def test_a_directory_in_its_place_halts_the_turn(panda: Panda) -> None:
-    """What stands where a memory file belongs and is none is told as such."""
+    """A directory in the place of a memory file is reported as such."""
     path = panda.store / "users" / "ann" / "facts.md"
     path.mkdir()
     ended = panda.turn("Where is the tea?")

@@ -150,9 +150,9 @@ def test_titles(panda: Panda) -> None:
     start = text.index("### Constraints")
     end = text.index("\n## 3.")
     edit(panda, "Constraints", "### Constraints", "### Wishes")
-    told = " ".join(messages(panda))
-    assert "section Wishes: not a canonical title; use Session Preferences, " in told
-    assert "section Constraints is missing" in told
+    findings = " ".join(messages(panda))
+    assert "section Wishes: not a canonical title; use Session Preferences, " in findings
+    assert "section Constraints is missing" in findings
     path.write_text(text[:end] + text[start:end] + text[end:], encoding="utf-8")
     assert messages(panda) == ["section Constraints: there is more than one"]
 

@@ -65,7 +65,7 @@ def test_a_turn_keeps_at_most_1500_tokens(ann: ScriptedPanda) -> None:
 
 
 def test_research_keeps_its_best_claims(ann: ScriptedPanda) -> None:
-    """Where documents do not fit together, research keeps its summary and its five surest claims."""
+    """If documents do not fit together, research keeps its summary and its five surest claims."""
     write_claims(ann)
     write_note(ann.user_directory, "shops.md", LAPTOPS)
     _, documents = load(ann, "research:", "knowledge:")

@@ -101,9 +101,9 @@ def test_a_refused_answer_leads_nowhere(ann: ScriptedPanda) -> None:
 def test_what_was_noted_stands_in_memory(ann: ScriptedPanda) -> None:
     """A sentence that is kept in memory is evidence there; once it is deleted there, nowhere."""
     assert ann.turn("Anke waters the beds on Monday.").code == 0
-    told = {"fact:said_t3_1": ["Anke waters the beds on Monday."]}
+    expected = {"fact:said_t3_1": ["Anke waters the beds on Monday."]}
     lines = load(ann, "Who waters the beds?", "turn:3", "fact:")
-    assert {node_id: lines[node_id] for node_id in lines if node_id[:4] in ("fact", "turn")} == told
+    assert {node_id: lines[node_id] for node_id in lines if node_id[:4] in ("fact", "turn")} == expected
     assert ann("memory", "retract", "said_t3_1").code == 0
     assert {node_id[:4] for node_id in load(ann, "Who waters the beds?", "turn:3", "fact:")} <= {"memo"}
 

@@ -85,7 +85,8 @@ def test_saving_a_turn_again_remembers_nothing_twice(tmp_path: Path) -> None:
     assert panda.turn("Remember that my budget is $900.").code == 0
     log, preferences = (panda.user_directory / name for name in ("memory.jsonl", "preferences.md"))
     before = [log.read_bytes(), preferences.read_bytes()]
-    staged, metadata = panda.turn_file(1, "staged_memory.json"), panda.turn_file(1, "metadata.json")
+    staged = panda.turn_file(1, "staged_memory.json")
+    metadata = panda.turn_file(1, "metadata.json")
     write_json(staged, {**json.loads(staged.read_text()), "applied": False})
     following = {"phase": 7, "round": 0, "attempt": 0}
     unsaved = {"status": "running", "next": following, "seal": None, "saved_at": None, "answered": None}
@@ -160,14 +161,14 @@ def test_a_crash_between_log_and_file(ann: Ann, mark: str) -> None:
     ann("set", "pet", "dog")
     ann("set", "city", "Salem")
     ann("retract", "tea")
-    shown = ann.preferences.read_bytes()
+    shown_preferences = ann.preferences.read_bytes()
     count = len(ann.assertions())
     ann.preferences.write_bytes(former)
     mark_file.write_bytes(former_mark if mark == "former" else b'{"asser')
     for _ in range(2):
         assert ann.values() == {"pet": "dog", "city": "Salem"}
     assert len(ann.assertions()) == count
-    assert ann.preferences.read_bytes() == shown
+    assert ann.preferences.read_bytes() == shown_preferences
 
 
 def test_what_cannot_be_read_or_had_stops_before_the_log(ann: Ann) -> None:

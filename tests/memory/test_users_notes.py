@@ -30,9 +30,9 @@ UNCLEAR = (
 @pytest.fixture
 def panda(tmp_path: Path) -> Panda:
     """A project with an empty store."""
-    made = Panda(tmp_path / "home")
-    assert made("init").code == 0
-    return made
+    project = Panda(tmp_path / "home")
+    assert project("init").code == 0
+    return project
 
 
 def note(panda: Panda, name: str, text: str | bytes) -> Path:
@@ -40,10 +40,10 @@ def note(panda: Panda, name: str, text: str | bytes) -> Path:
 
 
 def faults(panda: Panda) -> dict[str, str]:
-    """What `panda index rebuild` reads as text or skips, by the place in knowledge/."""
+    """Return what `panda index rebuild` reads as text or skips, by the place in knowledge/."""
     data: Any = panda.json("index", "rebuild")["users"]["default"]
     assert data["problems"] == []
-    return {one["where"].partition("/knowledge/")[2]: one["message"] for one in data["as_text"]}
+    return {problem["where"].partition("/knowledge/")[2]: problem["message"] for problem in data["as_text"]}
 
 
 def test_usual_forms_of_dates_are_read(panda: Panda) -> None:
@@ -91,12 +91,12 @@ def test_odd_notes_are_found_quoted_and_told_once(panda: Panda) -> None:
         assert [line for line in ended.err.splitlines() if not line.startswith(("turn ", "phase "))] == []
     for word, name in FOUND.items():
         assert f"knowledge:{name}" in panda("index", "search", word).out, word
-    told = faults(panda)
-    assert set(told) == {
+    reported = faults(panda)
+    assert set(reported) == {
         "boiler.md:2 (date)", "boiler.md:3 (confidence)", "rule.md:1", "broken.MD:3", "list.markdown:2",
         "map.mdown:2 (title)", "map.mdown:3 (tags)", "latin.txt", "photo.png", "picture.md",
     }  # fmt: skip
-    assert [one["path"] for one in panda.json("validate", str(panda.store))["as_text"]]
+    assert [problem["path"] for problem in panda.json("validate", str(panda.store))["as_text"]]
     text = panda("validate", str(panda.store)).out
     assert [text.count(name) for name in ("boiler.md:2", "rule.md:1", "photo.png")] == [1, 1, 1]
     assert digest(panda.store / "users" / "default" / "knowledge") == before
@@ -106,14 +106,14 @@ def test_findings_of_notes_are_grouped(panda: Panda) -> None:
     """One kind of fault is said once, with the places below it and how many more there are."""
     for n in range(12):
         note(panda, f"{n:02}.md", "---\ndate: soon\n---\n\nTea.\n")
-    told = panda("index", "rebuild").err
-    assert told.count("date cannot be read") == 1
-    assert told.count(".md:2 (date)") == 10
-    assert "and 2 more" in told
+    errors = panda("index", "rebuild").err
+    assert errors.count("date cannot be read") == 1
+    assert errors.count(".md:2 (date)") == 10
+    assert "and 2 more" in errors
 
 
 def test_a_note_that_cannot_be_read_stops_no_turn(panda: Panda) -> None:
-    """It is told of in one line, and the turn answers from the others."""
+    """The note is reported in one line, and the turn answers from the others."""
     note(panda, "tea.md", "The tea is in the blue box.\n")
     for name in ("large.md", "huge.md"):
         with note(panda, name, "").open("wb") as file:

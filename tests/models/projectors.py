@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
-_UINT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 6, 7, 8, 9
-_EMBD, _FF, _PATCH, _SIZE, _SCALE, _ALIGN = 32, 64, 8, 32, 2, 32
+_UINT32 = 4
+_FLOAT32 = 6
+_BOOL = 7
+_STRING = 8
+_ARRAY = 9
+_EMBD = 32
+_FF = 64
+_PATCH = 8
+_SIZE = 32
+_SCALE = 2
+_ALIGN = 32
 _TEXT_EMBD = 576
 
 
@@ -60,7 +69,8 @@ def write_projector(path: Path, *, kind: str = "mlp", text_embd: int = _TEXT_EMB
         shapes |= {f"v.blk.0.{name}.weight": (rows, columns), f"v.blk.0.{name}.bias": (rows,)}
     for name in ("ln1", "ln2"):
         shapes |= {f"v.blk.0.{name}.weight": (_EMBD,), f"v.blk.0.{name}.bias": (_EMBD,)}
-    head, body = bytearray(), bytearray()
+    head = bytearray()
+    body = bytearray()
     for name, shape in shapes.items():
         body += bytes(-len(body) % _ALIGN)
         head += _text(name) + struct.pack("<I", len(shape))

@@ -38,7 +38,7 @@ def any_model(request: pytest.FixtureRequest, server: Server, model: LlamaCppMod
 
 
 def test_same_seed_same_text(any_model: Model) -> None:
-    """The same messages and params give the same text."""
+    """Equal messages and params give equal text."""
     assert any_model.generate(CHAT, params()).text == any_model.generate(CHAT, params()).text
 
 

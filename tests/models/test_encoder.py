@@ -30,8 +30,8 @@ def _convert() -> ModuleType:
 
 
 def test_packaged_encoder_is_what_make_encoder_makes() -> None:
-    made = _convert()
-    assert hashlib.sha256(made.ENCODER.read_bytes()).hexdigest() == made.ENCODER_SHA256
+    converter = _convert()
+    assert hashlib.sha256(converter.ENCODER.read_bytes()).hexdigest() == converter.ENCODER_SHA256
 
 
 def test_vector_depends_on_no_other_text(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ BUSY: Answer = lambda _: (503, b'{"error": {"message": "loading"}}')  # noqa: E7
 @pytest.fixture
 def servers() -> Iterator[tuple[Server, Server]]:
     """Two servers, in the order in which this process takes them."""
-    first, second = Server(), Server()
+    first = Server()
+    second = Server()
     yield (first, second) if os.getpid() % 2 == 0 else (second, first)
     first.close()
     second.close()
@@ -55,7 +56,8 @@ def fleet(servers: tuple[Server, Server], **keys: Any) -> OpenAiModel:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets seconds pass."""
-    passed, now = [0.0], time.monotonic
+    passed = [0.0]
+    now = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: now() + sum(passed))
     return passed.append
 
@@ -101,7 +103,7 @@ def test_connections_are_kept(servers: tuple[Server, Server]) -> None:
 def test_another_server_follows_at_once(
     status: int, servers: tuple[Server, Server], pauses: list[float]
 ) -> None:
-    """What a server fails for a reason that may pass goes to the other one, without a pause."""
+    """A request that a server fails for a reason that may pass goes to the other one, without a pause."""
     servers[0].answer = lambda _: (status, b"no")
     ask(fleet(servers))
     assert (counts(servers), pauses) == ([1, 1], [])
@@ -164,7 +166,7 @@ def test_where_nobody_has_listened_no_call_waits(server: Server, pauses: list[fl
 
 
 def test_what_takes_long_to_find_out_is_not_found_out_by_each_call(server: Server) -> None:
-    """Where no connection comes about in time, the calls that follow are told so at once for a while."""
+    """If no connection comes about in time, the calls that follow are told so at once for a while."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as clients:
         for _ in range(3):
             client = clients.enter_context(socket.socket())
@@ -303,7 +305,7 @@ def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
 
 
 def test_a_refusal_names_its_server(servers: tuple[Server, Server]) -> None:
-    """What does not pass, such as an unknown model, ends the call and says which server it is."""
+    """A fault that does not pass, such as an unknown model, ends the call and says which server it is."""
     servers[0].answer = lambda _: (404, b"no such model")
     with pytest.raises(ModelFileError, match=servers[0].url):
         fleet(servers).generate(CHAT, FREE)
@@ -331,7 +333,7 @@ def test_a_server_that_is_broken_in_every_dialect(servers: tuple[Server, Server]
 
 
 def test_a_request_for_more_room_goes_elsewhere_alone(servers: tuple[Server, Server]) -> None:
-    """What has been answered is not asked again when the request that follows it fails."""
+    """A request that was answered is not sent again when the request that follows it fails."""
     cut = reply(None, finish_reason="length", reasoning_content="Hm")
     servers[0].answer = lambda body: cut if body["max_tokens"] == 109 else reply("Hello")
     servers[1].answer = BUSY
@@ -342,11 +344,11 @@ def test_a_request_for_more_room_goes_elsewhere_alone(servers: tuple[Server, Ser
 
 def test_the_order_of_the_list_is_no_other_model(servers: tuple[Server, Server]) -> None:
     """The digest is that of the servers in any order; that of a single text is what it always was."""
-    one, two = servers
-    both = one.model(further_servers=(two.url,)).info.digest
-    assert both == two.model(further_servers=(one.url + "/",)).info.digest
-    assert both not in (one.model().info.digest, two.model().info.digest)
-    assert one.model(location="http://127.0.0.1:8080/v1").info.digest.startswith("7773510d7ec67aa97f0a")
+    first, second = servers
+    both = first.model(further_servers=(second.url,)).info.digest
+    assert both == second.model(further_servers=(first.url + "/",)).info.digest
+    assert both not in (first.model().info.digest, second.model().info.digest)
+    assert first.model(location="http://127.0.0.1:8080/v1").info.digest.startswith("7773510d7ec67aa97f0a")
 
 
 def is_of(body: dict[str, Any], dialect: str) -> bool:

@@ -54,7 +54,7 @@ def test_unsupported_keyword_is_named(schema: dict[str, Any]) -> None:
     ],
 )
 def test_schema_without_a_grammar_says_why(schema: dict[str, Any], message: str) -> None:
-    """What is known but cannot be compiled gives the reason in one line."""
+    """A keyword that cannot be compiled gives the reason in one line."""
     with pytest.raises(RecipeSchemaError, match=message) as caught:
         compile_schema(schema)
     assert "\n" not in caught.value.message

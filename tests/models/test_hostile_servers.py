@@ -82,9 +82,9 @@ BODIES: dict[str, bytes] = {
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
+    new_server = Server()
+    yield new_server
+    new_server.close()
 
 
 def project(tmp_path: Path, url: str, more: str = "parallel: 1", **environ: str) -> Panda:
@@ -211,26 +211,27 @@ def test_an_answer_without_end_is_given_up(
 
 
 def echo(kind: str) -> Callable[[Mapping[str, str]], tuple[int, bytes]]:
-    """How a server repeats the headers that it got."""
+    """Return how a server repeats the headers that it got."""
 
     def answer_to(headers: Mapping[str, str]) -> tuple[int, bytes]:
-        said = json.dumps(dict(headers))
-        authorization, own = headers["Authorization"], headers["X-Opal"]
+        headers_json = json.dumps(dict(headers))
+        authorization = headers["Authorization"]
+        own = headers["X-Opal"]
         encoded = base64.b64encode(f"x Authorization: {authorization}, X-Opal: {own}".encode()).decode()
         pieces = f"key {KEY[:14]}*** and {HEADER[4:]} and {KEY}".upper()
         answers = {
-            "json error": (400, json.dumps({"error": {"message": said}}).encode()),
-            "html": (401, f"<p>{html.escape(said)} {html.escape(own)}</p>".encode()),
+            "json error": (400, json.dumps({"error": {"message": headers_json}}).encode()),
+            "html": (401, f"<p>{html.escape(headers_json)} {html.escape(own)}</p>".encode()),
             "address": (404, f"no {quote(authorization, safe='')}?a={quote(own)}".encode()),
             "base64": (400, encoded.encode()),
             "hexadecimal": (400, KEY.encode().hex().encode()),
             "pieces": (500, pieces.encode()),
-            "long": (400, b"x" * 270 + said.encode()),
+            "long": (400, b"x" * 270 + headers_json.encode()),
             "reason": (200, reply("", finish_reason=f"no {own} {authorization}")[1]),
-            "refusal": (200, reply("", refusal=said)[1]),
-            "content": (200, reply(json.dumps({"resolved_query": f"{said} {encoded}"}))[1]),
-            "reasoning": (200, reply("{}", reasoning_content=f"{said} {KEY} {own}")[1]),
-            "no completion": (200, said.encode()),
+            "refusal": (200, reply("", refusal=headers_json)[1]),
+            "content": (200, reply(json.dumps({"resolved_query": f"{headers_json} {encoded}"}))[1]),
+            "reasoning": (200, reply("{}", reasoning_content=f"{headers_json} {KEY} {own}")[1]),
+            "no completion": (200, headers_json.encode()),
         }
         return answers[kind]
 
@@ -238,7 +239,7 @@ def echo(kind: str) -> Callable[[Mapping[str, str]], tuple[int, bytes]]:
 
 
 def forms(secret: str) -> list[bytes]:
-    """What may not be found anywhere: the secret, and pieces of it as servers write them."""
+    """Return what may not be found anywhere: the secret, and pieces of it as servers write them."""
     encoded = base64.b64encode(secret.encode()).decode()
     texts = (secret, secret[2:12], quote(secret, safe=""), html.escape(secret), encoded[:10])
     return [text.encode() for text in (*texts, secret.encode().hex()[:16], secret.upper()[3:14])]
@@ -260,13 +261,13 @@ def test_what_a_server_repeats_is_hidden(kind: str, server: Server, tmp_path: Pa
     panda = project(tmp_path, server.url, more, **environ)
     ended = [panda("turn", "--json", "-v", "--", QUERY), panda("turn", "-v", "--", QUERY), panda("log")]
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    texts = [part.encode() for one in ended for part in (one.out, one.err)]
-    kept = {**tree(panda.store), **tree(cache)}
+    texts = [part.encode() for result in ended for part in (result.out, result.err)]
+    files = {**tree(panda.store), **tree(cache)}
     for form in (*forms(KEY), *forms(HEADER)):
         assert not [text for text in texts if form in text], form
-        assert not [name for name, data in kept.items() if form in data], form
+        assert not [name for name, data in files.items() if form in data], form
     if kind != "long":  # what is told ends before it
-        assert b"[secret]" in b"".join([*texts, *kept.values()])
+        assert b"[secret]" in b"".join([*texts, *files.values()])
 
 
 @pytest.mark.parametrize(

@@ -217,13 +217,13 @@ def test_a_damaged_note_gives_no_other_digest(tmp_path: Path) -> None:
 
 def test_kept_prefixes_stay_within_their_room(tmp_path: Path) -> None:
     """The least recently used states go first; a damaged file counts as absent."""
-    kept = KeptPrefixes(tmp_path, memory_bytes=0, disk_bytes=300)
+    prefixes = KeptPrefixes(tmp_path, memory_bytes=0, disk_bytes=300)
     for i, key in enumerate(("a", "b", "c")):
-        kept.keep(key, bytes([i]) * 100, tokens=99)
+        prefixes.keep(key, bytes([i]) * 100, tokens=99)
         os.utime(tmp_path / f"{key}.state", (i, i))
-    assert [kept.find(key) is not None for key in ("a", "b", "c")] == [False, True, True]
+    assert [prefixes.find(key) is not None for key in ("a", "b", "c")] == [False, True, True]
     (tmp_path / "c.state").write_bytes(b"damaged")
-    assert kept.find("c") is None
+    assert prefixes.find("c") is None
 
 
 def test_nothing_is_printed(cache_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +245,9 @@ def test_timeout_leaves_the_model_usable(model: LlamaCppModel) -> None:
 def test_watched_context_stops_within_a_chunk(model: LlamaCppModel) -> None:
     """A watched context, as large models have, stops soon after its time, in the middle of a chunk."""
     weights = model._load_weights()
-    context = LlamaContext(weights, n_ctx=512, kept=KeptPrefixes(None), identity="x", is_watched=True)
+    context = LlamaContext(
+        weights, n_ctx=512, kept_prefixes=KeptPrefixes(None), identity="x", is_watched=True
+    )
     deadline = Deadline(0.05)
     with pytest.raises(ModelTimeoutError, match="longer than"):
         context.enter_prefix(weights.tokenise("price " * 500), deadline)

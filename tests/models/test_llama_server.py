@@ -59,11 +59,11 @@ def layers(tmp_path: Path) -> Iterator[Layers]:
             parse_models_file(MODELS.format(port=port), path=tmp_path / "models.yaml"),
             cache_dir=tmp_path,
             environ={},
-        ) as found,
+        ) as opened_layers,
     ):
         try:
-            _wait_for(found, server, tmp_path / "server.log")
-            yield found
+            _wait_for(opened_layers, server, tmp_path / "server.log")
+            yield opened_layers
         finally:
             server.terminate()
 
@@ -81,7 +81,7 @@ def _wait_for(layers: Layers, server: "subprocess.Popen[bytes]", log: Path) -> N
 
 
 def test_its_dialect_is_found(layers: Layers) -> None:
-    """It answers json_schema with 500, and takes a schema beside json_object."""
+    """The server answers json_schema with 500, and takes a schema beside json_object."""
     (state,) = check_models(layers._file, lambda: layers)
     assert state.error is None
     assert state.trial is not None
@@ -94,8 +94,8 @@ def test_long_limits_do_not_crash_it(layers: Layers) -> None:
     text = {"type": "string", "maxLength": 6000}
     schema = {"type": "object", "additionalProperties": False, "required": ["a"], "properties": {"a": text}}
     params = GenerateParams(temperature=0, max_tokens=200, seed=3, timeout_seconds=60, schema=schema)
-    found = model.generate([Message("user", 'Reply with the JSON object {"a": "b"}.')], params)
-    assert found.text.lstrip().startswith("{")
+    completion = model.generate([Message("user", 'Reply with the JSON object {"a": "b"}.')], params)
+    assert completion.text.lstrip().startswith("{")
 
 
 def test_its_log_probabilities_are_placed_in_the_reply(layers: Layers) -> None:

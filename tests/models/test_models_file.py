@@ -196,7 +196,7 @@ def documented() -> list[str]:
     ("backend", "port"), [("ollama", 11434), ("llama-server", 8080), ("lmstudio", 1234), ("vllm", 8000)]
 )
 def test_the_program_of_a_server_is_a_backend(panda: Panda, backend: str, port: int) -> None:
-    """It stands for its URL on this machine."""
+    """Its name stands for its URL on this machine."""
     model = models_of(
         panda, f"models: {{a: {{backend: {backend}, model: m, n_ctx: 9}}}}\nlayers: {{MIND: a}}"
     )
@@ -208,19 +208,21 @@ def _like_ollama(body: dict[str, Any]) -> tuple[int, bytes]:
     if body["model"] != "qwen3:8b":
         words = {"message": f"model '{body['model']}' not found", "type": "not_found_error"}
         return 404, json.dumps({"error": words}).encode()
-    return reply(_said(body), reasoning="The sky.", usage={"prompt_tokens": 9, "completion_tokens": 50})
+    return reply(
+        _answer_text(body), reasoning="The sky.", usage={"prompt_tokens": 9, "completion_tokens": 50}
+    )
 
 
 def _like_llama_server(body: dict[str, Any]) -> tuple[int, bytes]:
     """Takes any name of its model, thinks in `reasoning_content`, follows a schema, tells probabilities."""
-    status, data = reply(_said(body), reasoning_content="The sky.", usage={"completion_tokens": 50})
+    status, data = reply(_answer_text(body), reasoning_content="The sky.", usage={"completion_tokens": 50})
     value = json.loads(data)
     if body.get("logprobs"):
         value["choices"][0]["logprobs"] = {"content": [{"token": "{", "logprob": -0.1, "top_logprobs": []}]}
     return status, json.dumps(value | {"timings": {"prompt_n": 9}}).encode()
 
 
-def _said(body: dict[str, Any]) -> str:
+def _answer_text(body: dict[str, Any]) -> str:
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
     return '{"colour": "blue"}' if schema and "colour" in schema["properties"] else "Blue."
 

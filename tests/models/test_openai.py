@@ -83,8 +83,8 @@ def test_long_limits_are_told_in_words_alone(server: Server) -> None:
 def test_unknown_usage_is_none(server: Server) -> None:
     """Tokens that the server does not tell are None; others are kept."""
     assert server.model().generate(CHAT, FREE).usage == Usage(None, None, None)
-    known = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
-    server.answer = lambda _: reply("x", usage=known)
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
+    server.answer = lambda _: reply("x", usage=usage)
     assert server.model().generate(CHAT, FREE).usage == Usage(7, 4, 2)
 
 
@@ -269,7 +269,8 @@ def test_passing_failures_are_asked_again(server: Server, pauses: list[float]) -
 def test_a_pause_is_as_long_as_the_server_says(server: Server) -> None:
     """The server is left alone for as long as Retry-After says, by this call and by those that follow."""
     server.answer = in_turn((429, b"slow", {"Retry-After": "2"}), reply("Hello"))
-    model, started = server.model(), time.monotonic()
+    model = server.model()
+    started = time.monotonic()
     with pytest.raises(ModelAwayError, match="HTTP 429: slow"):
         model.generate(CHAT, replace(FREE, timeout_seconds=1))
     assert model.generate(CHAT, FREE).text == "Hello"
@@ -332,7 +333,9 @@ def test_a_silent_server_is_known_soon(server: Server) -> None:
     ],
 )
 def test_log_probabilities_are_asked_for(answer: Callable[[], Any], gives: bool, server: Server) -> None:
-    """Whether a server tells the probabilities of its tokens is seen in a reply of one token."""
+    """
+    A reply of one token shows whether a server tells the probabilities of its tokens in a reply of one token.
+    """
     server.answer = lambda _: answer()
     assert server.model().gives_logprobs(CHAT, timeout_seconds=5) is gives
     assert (server.asked[0]["max_tokens"], server.asked[0]["logprobs"]) == (1, True)

@@ -50,15 +50,17 @@ def count_mappings(path: object) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text_embd", "said"),
+    ("kind", "text_embd", "message_part"),
     [("mlp", 64, "mismatch"), ("idefics3", 576, "no tokens"), ("nonsense", 576, "unknown")],
 )
-def test_wrong_projector(kind: str, text_embd: int, said: str, tmp_path: Path, cache_dir: Path) -> None:
+def test_wrong_projector(
+    kind: str, text_embd: int, message_part: str, tmp_path: Path, cache_dir: Path
+) -> None:
     """A projector of another model or of an unknown kind is named with its file."""
     path = write_projector(tmp_path / "eyes.gguf", kind=kind, text_embd=text_embd)
     with layers_of(tmp_path, cache_dir, ", projector: eyes.gguf") as layers:
         model = layers.model("EYES")
-        with pytest.raises(ModelFileError, match=said) as caught:
+        with pytest.raises(ModelFileError, match=message_part) as caught:
             model.generate(ask(model, parse_picture(png())), PARAMS)
     assert caught.value.where == str(path)
 

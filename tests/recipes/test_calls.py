@@ -57,8 +57,8 @@ def test_a_call_is_asked_for_and_written_down(ann: ScriptedPanda) -> None:
     schema = request.body["response_format"]["json_schema"]["schema"]
     assert schema["required"] == ["decision", "question"]
     assert (request.body["temperature"], request.body["max_tokens"]) == (0.25, 400)
-    shown = request.messages[0].content
-    assert 0 < shown.index('"question": text') < shown.index('"decision": "PROCEED"|"CLARIFY"')
+    prompt = request.messages[0].content
+    assert 0 < prompt.index('"question": text') < prompt.index('"decision": "PROCEED"|"CLARIFY"')
     (call,) = of_recipe(turn, REFLECTION)
     assert (call["phase"], call["kind"], call["attempt"], call["finish_reason"]) == (1, "generate", 1, "stop")
     assert set(call["hashes"]) == {"recipe", "prompts", "schema", "model", "version"}
@@ -93,7 +93,10 @@ def test_the_same_turn_asks_the_same(ann: ScriptedPanda, tmp_path: Path) -> None
 
 
 def test_what_never_changes_is_the_system_message(ann: ScriptedPanda) -> None:
-    """It is the same for any query and written down once; documents, query and task follow it in order."""
+    """
+    The system message is the same for any query and written down once; documents, query and task follow it in
+    order.
+    """
     turn = ann.turn(VAGUE_QUESTION, script=Script(reflection=["x", PROCEED]))
     first, second = (call["messages"] for call in of_recipe(turn, REFLECTION))
     assert "content" in first[0]
@@ -157,7 +160,7 @@ REFUSED = [
 def test_a_refused_reply_is_asked_for_again_with_the_reason(
     ann: ScriptedPanda, wrong: str, reason: str
 ) -> None:
-    """What is no JSON object of the schema is refused; the next attempt is told why."""
+    """A reply that is no JSON object of the schema is refused; the next attempt is told why."""
     change(ann, REFLECTION, output_schema=SCHEMA)
     turn = ann.turn(VAGUE_QUESTION, script=Script(reflection=[wrong, json.dumps(PROCEED)]))
     assert turn.status == "approved"

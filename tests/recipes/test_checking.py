@@ -52,7 +52,7 @@ class Project(Panda):
         return self.write(f"recipes/{key}.yaml", json.dumps(whole, indent=1, ensure_ascii=False))
 
     def faults(self, *places: str) -> Faults:
-        """What validate finds in recipes, prompts, registry and models, in its order."""
+        """Return what validate finds in recipes, prompts, registry and models, in its order."""
         ended = self("validate", *(places or ("recipes",)), "--json")
         assert ended.code in (0, 3), ended.out
         faults: Faults = ended.data["problems"]
@@ -162,7 +162,7 @@ NO_RECIPES = [
 
 @pytest.fixture(scope="module")
 def wrong_faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Faults]:
-    """What validate finds in a project with all of WRONG and NO_RECIPES, by name of the recipe."""
+    """Return what validate finds in a project with all of WRONG and NO_RECIPES, by name of the recipe."""
     project = Project(tmp_path_factory.mktemp("wrong") / "project")
     (project.home / "prompts/tests/out.md").symlink_to(project.home / "models.yaml")
     (project.home / "prompts/linked").symlink_to(project.home)
@@ -187,7 +187,9 @@ def test_a_fault_is_named_by_its_key(number: int, wrong_faults: dict[str, Faults
 
 @pytest.mark.parametrize("key", ["templates", "x-options", "x-many", "x-decide", "x-lenient"])
 def test_a_key_that_is_not_read_any_more_is_named_with_line_and_fix(project: Project, key: str) -> None:
-    """What earlier versions read is an error of its line; the fix names the command that tells what holds."""
+    """
+    A key that earlier versions read is an error of its line; the fix names the command that tells what holds.
+    """
     text = (ROOT / f"recipes/{REFLECTION}.yaml").read_text(encoding="utf-8")
     if key == "templates":
         text += "templates: {}\n"
@@ -208,13 +210,17 @@ def test_a_file_that_is_no_recipe_is_named(wrong_faults: dict[str, Faults]) -> N
 
 
 def test_a_recipe_may_leave_out_what_has_a_default(project: Project) -> None:
-    """What a recipe leaves out has the documented defaults; the temperature is the layer's."""
+    """Keys that a recipe leaves out have the documented defaults; the temperature is the layer's."""
     project.write_recipe("tests/judge")
-    shown = project.json("recipe", "show", "tests/judge")
-    assert (shown["temperature"], shown["mode"], shown["token_budget"]["response_reserve"]) == (0.5, None, 0)
-    gates = shown["quality_gates"]
+    recipe = project.json("recipe", "show", "tests/judge")
+    assert (recipe["temperature"], recipe["mode"], recipe["token_budget"]["response_reserve"]) == (
+        0.5,
+        None,
+        0,
+    )
+    gates = recipe["quality_gates"]
     assert (gates["max_retries"], gates["timeout_ms"], gates["below_threshold"]) == (2, 300_000, "proceed")
-    assert shown["compression"]["model_layer"] == "NERVES"
+    assert recipe["compression"]["model_layer"] == "NERVES"
 
 
 def test_every_key_of_a_recipe_is_read(project: Project) -> None:
@@ -231,13 +237,13 @@ def test_every_key_of_a_recipe_is_read(project: Project) -> None:
         "examples": ["{}"],
     }
     project.write_recipe("tests/judge", **values)
-    shown = project.json("recipe", "show", "tests/judge")
+    recipe = project.json("recipe", "show", "tests/judge")
     for name, value in values.items():
         if isinstance(value, dict):
-            assert {key: shown[name][key] for key in value} == value
+            assert {key: recipe[name][key] for key in value} == value
         elif name != "input_sections":
-            assert shown[name] == value
-    assert [str(section).strip("§") for section in shown["input_sections"]] == ["0", "2"]
+            assert recipe[name] == value
+    assert [str(section).strip("§") for section in recipe["input_sections"]] == ["0", "2"]
 
 
 def test_parts_over_the_total_are_named_with_their_line(project: Project) -> None:
@@ -309,7 +315,7 @@ def test_a_recipe_fits_its_phase(
     ],
 )
 def test_a_fault_stops_a_turn_before_it_begins(project: Project, changes: dict[str, Any], kind: str) -> None:
-    """The same faults end a turn with 2, the recipe's file and an intervention; no number is taken."""
+    """These faults end a turn with 2, the recipe's file and an intervention; no number is taken."""
     path = project.change(REFLECTION, **changes)
     before = tree(project.user_directory)
     ended = project.turn("Which tea?")
@@ -463,7 +469,7 @@ def test_a_missing_recipe_stops_a_turn(project: Project) -> None:
 
 
 def test_a_registry_of_before_is_completed(project: Project) -> None:
-    """What a project's own registry does not name is served as packaged: one from before goes on."""
+    """A step that a project's own registry does not name is served as packaged: one from before goes on."""
     before = {name: value for name, value in packaged("registry").items() if not name.startswith("compress_")}
     project.write("recipes/registry.yaml", yaml.safe_dump(before))
     assert project("validate", "recipes").code == 0

@@ -13,9 +13,9 @@ from tests.script import PRICE_NODE, Script
 def panda(tmp_path: Path) -> Iterator[Panda]:
     """The store with ann's laptops, and a model on loopback that says what an approved turn takes."""
     server = ModelServer()
-    found = Panda(tmp_path / "project", LAPTOPS, user="ann")
-    found.write("models.yaml", server.models())
-    yield found
+    project = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    project.write("models.yaml", server.models())
+    yield project
     server.close()
 
 
@@ -24,7 +24,7 @@ def test_a_whole_turn(panda: Panda) -> None:
     ended = panda.turn("How much is the Lenovo LOQ 15?", "--session", "talk")
     assert (ended.code, ended.data["status"]) == (0, "approved")
     assert "$697" in ended.data["response"]
-    assert [one["node_id"] for one in ended.data["sources"]] == [PRICE_NODE]
+    assert [source["node_id"] for source in ended.data["sources"]] == [PRICE_NODE]
     assert panda.turn_file(ended.data["turn"], "response.md").is_file()
     assert (panda.problems(), panda.sessions_differ("talk")) == ([], [])
 
@@ -36,13 +36,13 @@ def test_both_ways_are_one(panda: Panda) -> None:
 
 
 def test_a_script_that_halts(panda: Panda) -> None:
-    """What the model says at a step can be told turn by turn; a reply that never fits halts the turn."""
+    """The model's reply at a step can be scripted turn by turn; a reply that never fits halts the turn."""
     server = ModelServer(Script(planner="nonsense"))
     panda.write("models.yaml", server.models())
     ended = panda.turn("How much is the Lenovo LOQ 15?", "--session", "talk")
     server.close()
     assert (ended.code, ended.data["status"]) == (20, "halted")
     assert panda.problems() == []
-    assert [one["turn"] for one in panda.json("intervention", "list")["interventions"]] == [
+    assert [intervention["turn"] for intervention in panda.json("intervention", "list")["interventions"]] == [
         ended.data["turn"]
     ]

@@ -21,17 +21,17 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What today's program says of each store, by its name."""
+def current(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what today's program says of each store, by its name."""
     return {name: what_is_said(name, tmp_path_factory.mktemp(name)) for name in STORES}
 
 
 @pytest.mark.parametrize("words", SAID)
 @pytest.mark.parametrize("name", STORES)
-def test_what_is_said(name: str, words: str, said: dict[str, Any]) -> None:
+def test_what_is_said(name: str, words: str, current: dict[str, Any]) -> None:
     """Every value is as recorded; a change is a line of the changelog, and `python -m tests.make_stores`."""
     recorded = json.loads((CASES / "stores" / f"{name}.json").read_text(encoding="utf-8"))
-    changed = differences(recorded[words], said[name][words])
+    changed = differences(recorded[words], current[name][words])
     assert not changed, f"of the store of {name}, panda {words}:\n" + "\n".join(changed)
 
 

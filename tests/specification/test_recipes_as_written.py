@@ -159,7 +159,7 @@ PROMPTS = (
 
 
 def writes(asked: Asked, **replies: Any) -> object:
-    """What a model writes to these recipes: a confidence of its own is not asked for."""
+    """Return what a model writes to these recipes: a confidence of its own is not asked for."""
     schema = getattr(asked.params, "schema", None)
     properties = schema["properties"] if schema else {}
     assert "confidence" not in properties
@@ -175,16 +175,16 @@ def writes(asked: Asked, **replies: Any) -> object:
 @pytest.fixture(params=["of §16", "of §10"])
 def panda(tmp_path: Path, request: pytest.FixtureRequest) -> Panda:
     """A project with the recipes of the specification in place of the packaged ones."""
-    found = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    project = Panda(tmp_path / "project", LAPTOPS, user="ann")
     recipes = {"phase0_query_analyzer": ANALYZER, "phase3_planner_chat": PLANNER}
     recipes |= {"phase5_synthesizer_chat": SYNTHESIZER}
     if request.param == "of §10":
         recipes |= {"phase3_planner_chat": COMPLETE, "phase1_reflection": MINIMAL}
     for name, text in recipes.items():
-        found.write(f"recipes/pipeline/{name}.yaml", text)
+        project.write(f"recipes/pipeline/{name}.yaml", text)
     for name in PROMPTS:
-        found.write(f"prompts/{name}.md", f"You are a test of {name}.\n")
-    return found
+        project.write(f"prompts/{name}.md", f"You are a test of {name}.\n")
+    return project
 
 
 def written(panda: Panda, query: str = QUERY, **replies: Any) -> Ended:
@@ -203,7 +203,7 @@ def test_no_check_finds_fault(panda: Panda) -> None:
 
 
 def test_the_embedded_default_runs_them(panda: Panda) -> None:
-    """What they ask for and the program decides is replied, texts are left out, the answer is quoted."""
+    """Properties that the program decides are replied, texts are left out, the answer is quoted."""
     ended = panda.turn(QUERY)
     assert (ended.code, ended.data["status"]) == (0, "approved"), ended.out
     assert "$697.00" in ended.data["response"]
@@ -241,10 +241,10 @@ def test_a_clarify_of_it_asks(panda: Panda) -> None:
 
 def test_what_is_shown_of_them(panda: Panda) -> None:
     """`recipe show` prints the contract of the step and what serves it, as `recipe list` does."""
-    shown = panda.json("recipe", "show", "pipeline/phase3_planner_chat")
-    assert shown["contract"]["required"] == ["next_step"]
-    assert {"tasks", "question"} <= set(shown["contract"]["optional"])
-    assert shown["served_by"] == "offline"
+    planner = panda.json("recipe", "show", "pipeline/phase3_planner_chat")
+    assert planner["contract"]["required"] == ["next_step"]
+    assert {"tasks", "question"} <= set(planner["contract"]["optional"])
+    assert planner["served_by"] == "offline"
     listed = panda("recipe", "list", "--json").data["recipes"]
     servers = {recipe["recipe"]: recipe["served_by"] for recipe in listed}
     assert servers["pipeline/phase3_planner_chat"] == "offline"

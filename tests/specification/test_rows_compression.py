@@ -126,8 +126,8 @@ def test_s3_configuration_defaults(tmp_path: Path) -> None:
     rows = dict(row.split("\t", 1) for row in panda("config", "show").rows)
     assert rows["compression_threshold"] == "0.9\tdefault"
     assert rows["compression_cache_ttl"] == "300.0\tdefault"
-    shown = panda.json("config", "show", PANDA_COMPRESSION_CACHE_TTL="60")["settings"]
-    assert shown["compression_cache_ttl"] == {"value": 60.0, "origin": "PANDA_COMPRESSION_CACHE_TTL"}
+    settings = panda.json("config", "show", PANDA_COMPRESSION_CACHE_TTL="60")["settings"]
+    assert settings["compression_cache_ttl"] == {"value": 60.0, "origin": "PANDA_COMPRESSION_CACHE_TTL"}
 
 
 def test_s3_configuration_cache_ttl(tmp_path: Path) -> None:
@@ -136,12 +136,12 @@ def test_s3_configuration_cache_ttl(tmp_path: Path) -> None:
     panda.write("notes.md", "\n\n".join(map(shop, range(10, 20))) + "\n")
     words = ("compress", "notes.md", "--budget", "200", "--query", "shop 12")
     panda.json(*words)
-    (kept,) = (tmp_path / "cache" / "panda" / "compression").glob("*.json")
+    (cache_file,) = (tmp_path / "cache" / "panda" / "compression").glob("*.json")
     for age, is_kept in ((290, True), (310, False)):
         then = time.time() - age
-        os.utime(kept, (then, then))
+        os.utime(cache_file, (then, then))
         panda.json(*words)
-        assert (abs(kept.stat().st_mtime - then) < 1) is is_kept
+        assert (abs(cache_file.stat().st_mtime - then) < 1) is is_kept
 
 
 def test_s3_26_older_results_go_to_1500_tokens(project: CodeProject) -> None:
@@ -201,9 +201,9 @@ PAGE = {
 def test_s3_22_zones_stay_by_confidence(by_words: Panda, budget: int) -> None:
     """A sure zone stays whole, a middling one its key fields; a doubtful one is gone or says so."""
     by_words.write("page_doc.json", json.dumps(PAGE))
-    made = json.loads(by_words.json("compress", "page_doc.json", "--budget", str(budget))["text"])
-    zones = {one["name"]: one for one in made["zones"] if isinstance(one, dict)}
-    assert (made["url"], made["captured_at"]) == (PAGE["url"], PAGE["captured_at"])
+    compressed = json.loads(by_words.json("compress", "page_doc.json", "--budget", str(budget))["text"])
+    zones = {zone_data["name"]: zone_data for zone_data in compressed["zones"] if isinstance(zone_data, dict)}
+    assert (compressed["url"], compressed["captured_at"]) == (PAGE["url"], PAGE["captured_at"])
     assert zones["pricing"] == zone("pricing", 0.9, title="Lenovo LOQ 15", price="$697.00", stock="In Stock")
     if budget > 170:  # what the sure zone leaves
         assert (zones["reviews"]["title"], zones["reviews"]["rating"]) == ("What buyers say", "4.5")
@@ -222,8 +222,8 @@ def test_s3_22_zones_go_in_their_order(by_words: Panda) -> None:
     by_words.write("page_doc.json", json.dumps(page))
     for budget in range(60, 400, 40):
         text = by_words.json("compress", "page_doc.json", "--budget", str(budget))["text"]
-        kept = [sum(f"{name} {n}" in text for n in range(4)) for name in names]
-        assert all(more == 4 for less, more in pairwise(kept) if less), (budget, kept)
+        counts = [sum(f"{name} {n}" in text for n in range(4)) for name in names]
+        assert all(more == 4 for less, more in pairwise(counts) if less), (budget, counts)
 
 
 @pytest.mark.parametrize("is_json", [True, False])
@@ -258,11 +258,11 @@ def test_s3_28_critical_content_of_real_documents(
     panda.write("README.md", text)
     data = panda.json("compress", "README.md", "--budget", str(int(share * count_tokens(text))))
     assert sentence in data["text"].replace("<br /> <small>", " ").replace("**", "")
-    kept = {kind: (counts["before"], counts["after"]) for kind, counts in data["kept"].items()}
+    counts_by_kind = {kind: (counts["before"], counts["after"]) for kind, counts in data["kept"].items()}
     addresses = set(re.findall(r"https?://[\w./-]+\w", data["text"]))
-    assert kept["url"][0] > len(addresses) >= kept["url"][1] // 2
+    assert counts_by_kind["url"][0] > len(addresses) >= counts_by_kind["url"][1] // 2
     assert all(address in text for address in addresses)
-    assert kept["heading"][1] > kept["heading"][0] / 3
+    assert counts_by_kind["heading"][1] > counts_by_kind["heading"][0] / 3
 
 
 def test_packages_python_frontmatter_parses(tmp_path: Path) -> None:

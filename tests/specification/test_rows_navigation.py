@@ -43,9 +43,9 @@ class Town:
             "tool", "run", "internet.navigate", "--args", arguments, "--json", *words, **environ
         )
 
-    def told(self, goal: str, **given: str) -> tuple[Any, list[str]]:
+    def read_walk(self, goal: str, **settings: str) -> tuple[Any, list[str]]:
         """Data and claims of a walk that succeeds."""
-        ended = self.walk(goal, **given)
+        ended = self.walk(goal, **settings)
         assert ended.code == 0, ended.out
         return ended.data["data"], [claim["text"] for claim in ended.data["claims"]]
 
@@ -61,8 +61,8 @@ def town(tmp_path: Path) -> Iterator[Town]:
     """Two sites on loopback, of which one is allowed."""
     with running_site() as elsewhere:
         museum = Museum(elsewhere.place)
-        found = Panda(tmp_path / "project", LAPTOPS, user="ann", PANDA_WEB_ALLOW=museum.place)
-        yield Town(found, museum, elsewhere)
+        project = Panda(tmp_path / "project", LAPTOPS, user="ann", PANDA_WEB_ALLOW=museum.place)
+        yield Town(project, museum, elsewhere)
         museum.close()
 
 
@@ -81,10 +81,12 @@ def test_s3_7_web_navigation_links(town: Town) -> None:
     assert [row["by"] for row in steps[0]["data"]["steps"]] == ["start", "link: Opening hours and directions"]
     assert town.museum.paths() == ["/", "/visit"]
     assert HOURS in ended.data["response"]
-    found = {path.rpartition("/")[2]: visit for path, visit in visits(ended).items()}
-    assert found.keys() == {"", "visit"}
-    assert ended.data["sources"][0]["node_id"] == f"visit:{found['visit']}"
-    assert {claim["node_id"] for claim in steps[0]["claims"]} == {f"visit:{one}" for one in found.values()}
+    visits_by_name = {path.rpartition("/")[2]: visit for path, visit in visits(ended).items()}
+    assert visits_by_name.keys() == {"", "visit"}
+    assert ended.data["sources"][0]["node_id"] == f"visit:{visits_by_name['visit']}"
+    assert {claim["node_id"] for claim in steps[0]["claims"]} == {
+        f"visit:{visit_id}" for visit_id in visits_by_name.values()
+    }
     assert town.panda.problems() == []
 
 
@@ -98,7 +100,7 @@ def test_s3_7_web_navigation_search_form(town: Town) -> None:
 
 def test_s3_7_web_navigation_pagination(town: Town) -> None:
     """A list is followed page by page to what is looked for."""
-    data, claims = town.told("price of the Borealis lamp")
+    data, claims = town.read_walk("price of the Borealis lamp")
     assert [row["by"] for row in data["steps"]][-3:] == ["next: Next page"] * 2 + ["link: Borealis lamp"]
     assert any(claim.startswith(BOREALIS) for claim in claims)
     assert data["ending"] == "stopped"
@@ -106,7 +108,7 @@ def test_s3_7_web_navigation_pagination(town: Town) -> None:
 
 def test_s3_7_web_navigation_endless(town: Town) -> None:
     """Links without an end are left after eight steps, with what was found; no address is asked for twice."""
-    data, claims = town.told("the treasure of the maze")
+    data, claims = town.read_walk("the treasure of the maze")
     assert (len(data["steps"]), data["ending"]) == (8, "limited")
     assert "Wall 7 of the maze is painted blue." in claims
     assert len(set(town.museum.paths())) == len(town.museum.paths()) == 8
@@ -114,7 +116,7 @@ def test_s3_7_web_navigation_endless(town: Town) -> None:
 
 def test_s3_7_web_navigation_robots(town: Town) -> None:
     """A page that robots.txt forbids is not read; the walk says so and goes on."""
-    data, _ = town.told("staff telephone list")
+    data, _ = town.read_walk("staff telephone list")
     assert any("robots.txt asks programs not to read" in line for line in data["failed"])
     assert "/staff" not in town.museum.paths()
 
@@ -124,7 +126,7 @@ def test_s3_7_web_navigation_hosts(town: Town) -> None:
     away = f"{town.elsewhere.root}/hours"
     town.elsewhere.add("/hours", f"<title>Hours</title><main><h1>Hours</h1><p>{HOURS}</p></main>")
     town.museum.add("/visit", status=302, headers={"Location": away})
-    data, claims = town.told("What are the opening hours?", page="/guestbook")
+    data, claims = town.read_walk("What are the opening hours?", page="/guestbook")
     assert data["outside"] == [town.elsewhere.place]
     assert any(f"{town.elsewhere.place} is not the site of" in line for line in data["failed"])
     assert HOURS not in claims
@@ -175,7 +177,7 @@ def scripted(town: Town, *choices: dict[str, Any], **others: Any) -> tuple[Ended
         if step_of(call) == "navigation":
             asked.append(call)
         if step_of(call) == "answer":
-            lines = [line for line, said in offered(call, "lines").items() if HOURS in said]
+            lines = [line for line, text in offered(call, "lines").items() if HOURS in text]
             return json.dumps({"items": [{"text": HOURS, "lines": lines[:1]}]})
         return script(call)
 
@@ -214,8 +216,8 @@ def test_s3_7_web_navigation_orders(town: Town) -> None:
         {"lines": pick("SYSTEM"), "action": pick("link: Opening hours")},
         {"lines": pick(HOURS), "action": "stop"},
     )
-    said = ORDERS.format(elsewhere=town.elsewhere.place)
-    assert said in asked[1].text.replace("\n", " ")
+    orders = ORDERS.format(elsewhere=town.elsewhere.place)
+    assert orders in asked[1].text.replace("\n", " ")
     schema: dict[str, Any] = getattr(asked[1].params, "schema", {})
     numbers = [key for key in schema["properties"]["action"]["enum"] if key != "stop"]
     assert all(map(str.isdigit, numbers))
@@ -229,18 +231,18 @@ def test_s3_7_web_navigation_orders(town: Town) -> None:
 
 def test_s3_7_web_navigation_orders_and_the_default(town: Town) -> None:
     """The embedded default walks past the orders of a page to the goal."""
-    _, claims = town.told("When is the museum open?", page="/guestbook")
+    _, claims = town.read_walk("When is the museum open?", page="/guestbook")
     assert HOURS in claims
     assert town.elsewhere.asked == []
 
 
 def test_s3_7_extraction_is_tried_again(town: Town) -> None:
     """A page that was read badly is read once more, with the reason; then it is accepted or rejected."""
-    for said, rejected in (({"accepted": ["p1"]}, False), ({"accepted": []}, True)):
+    for last_reply, rejected in (({"accepted": ["p1"]}, False), ({"accepted": []}, True)):
         town.museum.asked.clear()
         replies: list[dict[str, Any]] = [
             {"again": ["p1"], "accepted": [], "missing": "the hours are missing"},
-            said,
+            last_reply,
         ]
         ended, steps, _ = scripted(town, {"lines": [], "action": "stop"}, read_well=replies)
         assert town.museum.paths() == ["/", "/"]
@@ -256,14 +258,14 @@ def test_s3_7_web_navigation_scripts(town: Town) -> None:
     A page that needs scripts is opened in Chromium, which asks the museum alone, and only by GET; its buttons
     can be pressed. Without web_browser the walk says that there is more.
     """
-    data, claims = town.told("When does the concert begin?", PANDA_WEB_BROWSER="on")
+    data, claims = town.read_walk("When does the concert begin?", PANDA_WEB_BROWSER="on")
     assert CONCERT in claims
     assert town.museum.paths() == ["/", "/search?q=concert+begin", "/tonight", "/events.js"]
-    pressed, claims = town.told("When do the doors open?", page="/tonight", PANDA_WEB_BROWSER="on")
+    pressed, claims = town.read_walk("When do the doors open?", page="/tonight", PANDA_WEB_BROWSER="on")
     assert "button: When do the doors open?" in [row["by"] for row in pressed["steps"]]
     assert f"Tonight: {DOORS}" in claims
     assert town.elsewhere.asked == []
-    data, claims = town.told("When does the concert begin?")
+    data, claims = town.read_walk("When does the concert begin?")
     assert CONCERT not in claims
     assert data["faults"] == [
         f"{town.museum.root}/tonight says little without its scripts (setting web_browser)"
@@ -272,13 +274,13 @@ def test_s3_7_web_navigation_scripts(town: Town) -> None:
 
 @in_browser
 def test_s3_7_web_navigation_eyes(town: Town) -> None:
-    """Where EYES is set it is given the screenshot of what the browser shows, and MIND reads what it says."""
+    """If EYES is set it is given the screenshot of what the browser shows, and MIND reads what it says."""
     seen = "A poster with the words: doors at half past seven."
-    shown: list[str] = []
+    picture_urls: list[str] = []
 
     def look(body: dict[str, Any]) -> tuple[int, bytes]:
         (picture,) = [part for part in body["messages"][-1]["content"] if part["type"] == "image_url"]
-        shown.append(picture["image_url"]["url"])
+        picture_urls.append(picture["image_url"]["url"])
         return reply(seen)
 
     eyes = Server()
@@ -298,10 +300,10 @@ def test_s3_7_web_navigation_eyes(town: Town) -> None:
         .replace("models:\n", f"models:\n  eyes: {{{spec}}}\n")
     )
     town.panda.write("models.yaml", models)
-    town.told("When do the doors open?", page="/tonight", PANDA_WEB_BROWSER="on")
+    town.read_walk("When do the doors open?", page="/tonight", PANDA_WEB_BROWSER="on")
     eyes.close()
     mind.close()
-    assert [url.partition(",")[0] for url in shown] == ["data:image/png;base64"]
+    assert [url.partition(",")[0] for url in picture_urls] == ["data:image/png;base64"]
     assert seen in asked[-1].text
 
 

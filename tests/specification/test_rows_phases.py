@@ -31,7 +31,7 @@ def laptops(tmp_path: Path, demo: Path) -> Panda:
     return Panda(tmp_path / "project", demo, user="demo")
 
 
-def said(panda: Panda, number: int, name: str) -> Any:
+def read_turn_json(panda: Panda, number: int, name: str) -> Any:
     """A JSON file of a turn."""
     return json.loads(panda.turn_file(number, name).read_text(encoding="utf-8"))
 
@@ -47,7 +47,7 @@ def test_s1_3_1_the_example_keeps_its_words(laptops: Panda) -> None:
     """The query that S1 shows refers to nothing, is answered with the cheapest that fits and its price."""
     answer = laptops.turn(CHEAPEST).data["response"]
     assert answer.startswith("Lenovo LOQ 15 with RTX 4050 @ $697 ")
-    analysis = said(laptops, 813, "query_analysis.json")
+    analysis = read_turn_json(laptops, 813, "query_analysis.json")
     assert analysis["resolved_query"].casefold().endswith("cheapest laptop with nvidia gpu")
     assert analysis["reference_resolution"]["status"] == "not_needed"
 
@@ -55,13 +55,16 @@ def test_s1_3_1_the_example_keeps_its_words(laptops: Panda) -> None:
 def test_s1_3_1_entities_are_filled(laptops: Panda) -> None:
     """A model that only chooses gives the words that no common vocabulary has, and no reasons."""
     laptops.turn(CHEAPEST)
-    analysis = said(laptops, 813, "query_analysis.json")
+    analysis = read_turn_json(laptops, 813, "query_analysis.json")
     assert analysis["entities"] == ["nvidia", "gpu"]
     assert (analysis["user_purpose"], analysis["reasoning"]) == (None, None)
 
 
 def test_s3_16_1_a_writer_fills_the_analysis(ann: ScriptedPanda) -> None:
-    """What a recipe of the project asks of the query stands in query_analysis.json, as a model writes it."""
+    """
+    Properties that a recipe of the project asks of the query stand in query_analysis.json, as a model writes
+    it.
+    """
     name = "recipes/pipeline/phase0_query_analyzer.yaml"
     recipe = (ROOT / name).read_text(encoding="utf-8")
     ann.write(name, recipe.replace("\n    resolved_query: {", f"{OWN_PROPERTIES}\n    resolved_query: {{"))
@@ -90,7 +93,7 @@ def test_s3_16_1_a_writer_fills_the_analysis(ann: ScriptedPanda) -> None:
 def test_design_2_freshness_by_what_is_asked_for(laptops: Panda, query: str, freshness: str | None) -> None:
     """The content type that ages fastest of what the query needs."""
     laptops("turn", query)
-    needs = said(laptops, 813, "query_analysis.json")["data_requirements"]
+    needs = read_turn_json(laptops, 813, "query_analysis.json")["data_requirements"]
     if freshness == "availability":  # a price may be needed, too
         assert needs["freshness"] in ("availability", "price")
     else:
@@ -142,19 +145,19 @@ def test_s1_5_3_the_assessment_is_never_cut(ann: ScriptedPanda) -> None:
 
 
 def test_s1_2_fresh_research_is_used_without_a_fetch(laptops: Panda) -> None:
-    """What research of this hour holds is answered from it: no tool is called and nothing is blocked."""
+    """A question is answered from research of this hour: no tool is called and nothing is blocked."""
     data = laptops.turn("What does the Lenovo LOQ 15 cost?").data
     assert data["response"].startswith("Lenovo LOQ 15 Gaming Laptop: price $697.00 [1]")
-    plan = said(laptops, 813, "retrieval_plan.json")
+    plan = read_turn_json(laptops, 813, "retrieval_plan.json")
     match = plan["research_cache_match"]
     assert (match["quality"], match["reuse_recommendation"]) == (0.88, "full")
     assert plan["webpage_cache_needed"] == ["visit_abc123", "visit_def456"]
-    assert said(laptops, 813, "plan.json")["next_step"] == "synthesis"
+    assert read_turn_json(laptops, 813, "plan.json")["next_step"] == "synthesis"
     assert not laptops.turn_file(813, "steps").exists()
 
 
 def test_s1_2_a_page_that_cannot_be_read_is_told_first(laptops: Panda) -> None:
-    """Where a page that is ordered to be looked at is away, that is said, and what was known is closest."""
+    """If the page that the user wants read is away, the answer says so first, with what was known closest."""
     data = laptops.turn("Look up whether the Lenovo LOQ 15 is in stock now").data
     assert data["response"].startswith("Not looked up: web.fetch: no connection to www.bestbuy.com")
     assert data["outcome"] == "not_done"
@@ -177,7 +180,7 @@ def test_s1_10_a_price_seen_long_ago_is_marked(ann: ScriptedPanda) -> None:
 
 @pytest.mark.asks_for("shop.example")
 def test_an_answer_says_when_a_price_was_seen(tmp_path: Path) -> None:
-    """Where the default models quote a price that was seen long ago, its day stands behind it."""
+    """A price that was seen long ago is quoted by the default models with its day."""
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     write_old_price(panda)
     turn = panda.turn("What did the HP Victus cost?")
@@ -193,7 +196,7 @@ def write_old_price(panda: Panda) -> None:
 def test_s1_5_3_a_gap_is_named(laptops: Panda) -> None:
     """The embedded model's plan says what is missing."""
     laptops.turn("How tall is the tower of the town hall?")
-    assert said(laptops, 813, "plan.json")["reasoning"].startswith("Gap: ")
+    assert read_turn_json(laptops, 813, "plan.json")["reasoning"].startswith("Gap: ")
 
 
 def test_s1_6_1_a_different_laptop_is_looked_for_anew(laptops: Panda) -> None:
@@ -211,7 +214,7 @@ def test_s1_6_1_a_different_laptop_is_looked_for_anew(laptops: Panda) -> None:
         answer = laptops.turn("Find me a different laptop").data["response"]
     assert "HP Victus 15" in answer
     assert "Lenovo" not in answer
-    assert said(laptops, 813, "plan.json")["next_step"] == "coordinator"
+    assert read_turn_json(laptops, 813, "plan.json")["next_step"] == "coordinator"
 
 
 def test_s1_6_1_compared_values_stand_in_a_table(laptops: Panda) -> None:
@@ -246,9 +249,9 @@ def test_s1_13_2_only_what_is_relevant(laptops: Panda, query: str, knowledge: st
 def test_s0_5_2_the_level_stands_on_the_line(laptops: Panda) -> None:
     """A preference is shown with how far it is to be believed."""
     laptops("turn", "cheap laptops")
-    told = parts(laptops, 813)["Session Preferences"]
-    assert "- budget: $500-800 [2] (high confidence)" in told
-    assert "- preferred_brands: Lenovo, ASUS [1] (medium confidence)" in told
+    preferences = parts(laptops, 813)["Session Preferences"]
+    assert "- budget: $500-800 [2] (high confidence)" in preferences
+    assert "- preferred_brands: Lenovo, ASUS [1] (medium confidence)" in preferences
 
 
 def test_s3_14_what_is_not_measured_is_said(ann: ScriptedPanda) -> None:

@@ -70,8 +70,8 @@ def test_s3_5_1_every_prompt_has_purpose_and_risk(laptops: Panda) -> None:
     path.write_text(text, encoding="utf-8")
     own = laptops.write("recipes/pipeline/own.yaml", (ROOT / "recipes/eyes/describe_image.yaml").read_text())
     problems = laptops("validate", "recipes", "--json").data["problems"]
-    told = [row for row in problems if row["path"] == str(own) and "no purpose" in row["message"]]
-    assert [str(path) in row["fix"] for row in told] == [True]
+    own_problems = [row for row in problems if row["path"] == str(own) and "no purpose" in row["message"]]
+    assert [str(path) in row["fix"] for row in own_problems] == [True]
 
 
 @pytest.mark.asks_for("www.bestbuy.com")
@@ -98,7 +98,8 @@ class YamlWriter(Script):
 
     def __init__(self, *texts: str) -> None:
         super().__init__()
-        self.texts, self.asked = [*texts], list[str]()
+        self.texts = [*texts]
+        self.asked = list[str]()
 
     def __call__(self, asked: Asked) -> str | Exception:
         if "Reply with one YAML mapping of this form" not in asked.text:
@@ -158,7 +159,8 @@ def yaml_project(tmp_path: Path) -> Panda:
 
 def test_s3_12_1_ticket_md_is_the_plan(tmp_path: Path) -> None:
     """A recipe may read ticket.md, the task plan of the planner, as markdown beside toolresults.md."""
-    panda, asked = Panda(tmp_path / "project", LAPTOPS, user="ann"), list[str]()
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    asked = list[str]()
     text = (ROOT / "recipes" / "pipeline" / "phase5_synthesizer_chat.yaml").read_text(encoding="utf-8")
     docs = "input_docs: [carry, ticket.md, toolresults.md]"
     text = text.replace('["§0", "§3"]', '["§0"]').replace("input_docs: [carry, tool_results]", docs)
@@ -176,16 +178,16 @@ def test_s3_12_1_ticket_md_is_the_plan(tmp_path: Path) -> None:
     assert panda("validate", "recipes").code == 0
     assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
     server.close()
-    (ticket,) = [said for said in asked if "===== ticket.md =====" in said]
+    (ticket,) = [prompt for prompt in asked if "===== ticket.md =====" in prompt]
     ticket = ticket.partition("===== ticket.md =====\n")[2].partition("\n=====")[0]
     assert ticket.startswith("**Next step:** synthesis\n\n**Goals:**\n- G1 (priority 1): Tell the price")
     assert "- Look at the page" in ticket
-    shown = panda("recipe", "render", "pipeline/phase5_synthesizer_chat", "--turn", "3").out
-    assert "===== ticket.md =====\n**Next step:** synthesis" in shown
+    rendered = panda("recipe", "render", "pipeline/phase5_synthesizer_chat", "--turn", "3").out
+    assert "===== ticket.md =====\n**Next step:** synthesis" in rendered
 
 
 def chosen_by(panda: Panda, number: int) -> set[str]:
-    """What chose among the candidates of a turn's retrieval plan."""
+    """Return what chose among the candidates of a turn's retrieval plan."""
     plan = json.loads(panda.turn_file(number, "retrieval_plan.json").read_text(encoding="utf-8"))
     return {candidate["by"] for candidate in plan["candidates"]} - {"always_include"}
 
@@ -201,7 +203,9 @@ def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
     lines = panda.json("log", "-n", "0")["lines"]
     assert {line["model"] for line in lines} == {"minilm-l6"}
     assert {line["model_layer"] for line in lines} == {"REFLEX", "MIND", "VOICE"}
-    script, server, usage = Script(), ModelServer(), {"prompt_tokens": 4000, "completion_tokens": 20}
+    script = Script()
+    server = ModelServer()
+    usage = {"prompt_tokens": 4000, "completion_tokens": 20}
     server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
     panda.write("models.yaml", server.models())
     ended = panda("turn", "How much is the Lenovo LOQ 15?")
@@ -219,7 +223,8 @@ def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
 @pytest.mark.asks_for("shop.example")
 def test_s3_5_4_metrics_by_model(tmp_path: Path) -> None:
     """`panda stats` and the history of a recipe tell its models apart."""
-    panda, reflection = Panda(tmp_path / "project", LAPTOPS, user="ann"), "pipeline/phase1_reflection"
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    reflection = "pipeline/phase1_reflection"
     assert panda.turn(UNANSWERED).code == 0
     script = Script(reflection=["nothing", {"decision": "PROCEED", "question": ""}])
     server = ModelServer(script)
@@ -250,9 +255,9 @@ def test_s0_7_constraints_and_coverage_add_up(tmp_path: Path) -> None:
     context = panda.json("stats")["context"]
     measured = [json.loads(panda.turn_file(n, "metrics.json").read_text())["context"] for n in (3, 4)]
     assert context["turns"] == 2
-    assert context["constraints_missing"] == sum(one["constraints_missing"] for one in measured) == 1
-    assert context["constraints"] == sum(one["constraints"] for one in measured) > 0
-    visits = [one["coverage"]["visit"] for one in measured]
+    assert context["constraints_missing"] == sum(metrics["constraints_missing"] for metrics in measured) == 1
+    assert context["constraints"] == sum(metrics["constraints"] for metrics in measured) > 0
+    visits = [metrics["coverage"]["visit"] for metrics in measured]
     assert context["coverage"]["visit"] == {"turns": sum(map(bool, visits)), "nodes": sum(visits)}
     rows = [row.split("\t") for row in panda("stats", "--by", "context").rows]
     assert ["no constraint", "1", "0.5", "0"] in rows
@@ -261,9 +266,9 @@ def test_s0_7_constraints_and_coverage_add_up(tmp_path: Path) -> None:
 def test_s3_11_2_ceilings_are_told(laptops: Panda) -> None:
     """`panda validate` tells of recipes over S3's ceilings; of panda's own the decision has the numbers."""
     decision = (ROOT / "docs" / "decisions" / "0019-ceilings.md").read_text(encoding="utf-8")
-    told = {Path(row["path"]).stem: row for row in laptops.json("validate")["unreached"]}
-    assert set(told) == {"phase0_query_analyzer", "phase4_coordinator_code"}
-    for name, row in told.items():
+    unreached = {Path(row["path"]).stem: row for row in laptops.json("validate")["unreached"]}
+    assert set(unreached) == {"phase0_query_analyzer", "phase4_coordinator_code"}
+    for name, row in unreached.items():
         assert "0019-ceilings.md" in row["fix"]
         (line,) = [line for line in decision.splitlines() if f"| {name} |" in line]
         over = re.findall(r"(?:total|prompt|input|output) ([\d,]+) of", row["message"])
@@ -271,8 +276,8 @@ def test_s3_11_2_ceilings_are_told(laptops: Panda) -> None:
     text = (ROOT / "recipes" / "pipeline" / "phase1_reflection.yaml").read_text(encoding="utf-8")
     more = text.replace("total: 2200", "total: 2700").replace("output: 400", "output: 900")
     path = laptops.write("recipes/pipeline/phase1_reflection.yaml", more)
-    told = {row["path"]: row for row in laptops.json("validate")["unreached"]}
-    assert told[str(path)]["message"].endswith("S3 §11.2: total 2,700 of 2,200, output 900 of 400")
+    unreached = {row["path"]: row for row in laptops.json("validate")["unreached"]}
+    assert unreached[str(path)]["message"].endswith("S3 §11.2: total 2,700 of 2,200, output 900 of 400")
     own = "S3 §11.2: total 2,700 of 2,200"
     packaged = "phase4_coordinator_code.yaml"
     usual = laptops("validate").out

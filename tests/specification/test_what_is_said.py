@@ -31,19 +31,21 @@ def faults(panda: Panda, example: dict[str, Any]) -> list[str]:
     ended = panda.turn(example["say"], "--session", "talk")
     if ended.code != example.get("code", 0):
         return [f"ended {ended.code}: {ended.out[:300]}"]
-    said = (ended.data["response"] or ended.data["question"]).lower()
-    wrong = [f"lacks {part!r}" for part in example.get("holds", ()) if part.lower() not in said]
-    wrong += [f"holds {part!r}" for part in example.get("lacks", ()) if part.lower() in said]
-    noted = [one["text"] for one in ended.data["noted"]]
+    answer = (ended.data["response"] or ended.data["question"]).lower()
+    wrong = [f"lacks {part!r}" for part in example.get("holds", ()) if part.lower() not in answer]
+    wrong += [f"holds {part!r}" for part in example.get("lacks", ()) if part.lower() in answer]
+    noted = [note["text"] for note in ended.data["noted"]]
     if "kept" in example and len(noted) != len(example["kept"]):
         wrong.append(f"noted {noted}")
     wrong += [
-        f"noted {one!r}" for one, text in zip(noted, example.get("kept", ()), strict=False) if text not in one
+        f"noted {note_text!r}"
+        for note_text, text in zip(noted, example.get("kept", ()), strict=False)
+        if text not in note_text
     ]
     for part in example.get("gone", ()):
         files = (path for path in user.rglob("*") if path.is_file() and "knowledge" not in path.parts)
         wrong += [f"{path.name} holds {part}" for path in files if part.encode() in path.read_bytes()]
-    return [*wrong, f"said: {said}"] if wrong else []
+    return [*wrong, f"said: {answer}"] if wrong else []
 
 
 @pytest.mark.parametrize("name", TRIED)

@@ -49,7 +49,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_all_times_move_so_that_the_newest_turn_is_1_2_hours_old(copy: Path) -> None:
     """No two instants come nearer to each other or farther apart."""
-    before, after = read_files(DEMO), read_files(copy)
+    before = read_files(DEMO)
+    after = read_files(copy)
     assert newest_turn_time(after) == parse_instant(NOW) - NEWEST_AGE
     pairs = list(zip(read_instants(before), read_instants(after), strict=True))
     assert len(pairs) > 50

@@ -189,10 +189,10 @@ def test_validate_judges_replies_by_any_schema(asked: Panda) -> None:
         for problem in json.loads(out)["data"]["problems"]
     ]
     for name, (turn, line) in places.items():
-        told = HOSTILE[name][2]
+        message_part = HOSTILE[name][2]
         own = [(at, message) for path, at, message in findings if path == str(turn / "calls.jsonl")]
-        if told:
-            assert [message for at, message in own if at == line and told in message], (name, own)
+        if message_part:
+            assert [message for at, message in own if at == line and message_part in message], (name, own)
         else:
             assert own == [], name
     assert not [path for path, _, _ in findings if not path.endswith("calls.jsonl")]
@@ -223,7 +223,7 @@ def put_recipe(panda: Panda, schema: object) -> Path:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_recipe_with_a_hostile_schema_is_refused(name: str, tmp_path: Path) -> None:
     """A turn does not begin (2), and `validate` names file and key (3); nothing hangs."""
-    schema, below, told = FAULTS[name]
+    schema, below, message_part = FAULTS[name]
     panda = Panda(tmp_path / "project", store=LAPTOPS, user="ann")
     path = put_recipe(panda, schema)
     with panda.start("turn", "--json", "--", QUERY) as process:
@@ -231,16 +231,16 @@ def test_a_recipe_with_a_hostile_schema_is_refused(name: str, tmp_path: Path) ->
     error = json.loads(out)["error"]
     assert (process.returncode, error["type"]) == (2, "RecipeSchemaError"), err
     assert str(path) in error["where"]
-    assert told in error["message"]
+    assert message_part in error["message"]
     with panda.start("validate", "--json") as process:
         out, err = process.communicate(timeout=SECONDS * 2)
     assert process.returncode == 3, err
-    problems = [one for one in json.loads(out)["data"]["problems"] if one["path"] == str(path)]
-    assert [one["message"] for one in problems if told in one["message"]], [
-        one["message"] for one in problems
+    problems = [problem for problem in json.loads(out)["data"]["problems"] if problem["path"] == str(path)]
+    assert [problem["message"] for problem in problems if message_part in problem["message"]], [
+        problem["message"] for problem in problems
     ]
     if below:
-        assert [one["key"] for one in problems] == [f"output_schema.properties.question{below}"]
+        assert [problem["key"] for problem in problems] == [f"output_schema.properties.question{below}"]
 
 
 @pytest.mark.parametrize("words", [("recipe", "show", REFLECTION), ("recipe", "list")])

@@ -25,7 +25,7 @@ class Linked:
     def trust(self) -> None:
         assert self.panda("trust").code == 0
 
-    def found(self) -> list[str]:
+    def search_notes(self) -> list[str]:
         """Return the notes that a search finds, below knowledge/."""
         results = self.panda.json("index", "search", SECRET)["results"]
         return sorted(result["node_id"].removeprefix("knowledge:") for result in results)
@@ -87,11 +87,11 @@ def test_a_link_through_a_link(linked: Linked) -> None:
     link(linked.home / "knowledge", linked.home / "first")
     link(vault / "far.md", linked.outside / "note.md")
     (vault / "near.md").write_text(NOTE, encoding="utf-8")
-    assert linked.found() == []
+    assert linked.search_notes() == []
     linked.trust()
-    assert linked.found() == ["near.md"]
+    assert linked.search_notes() == ["near.md"]
     linked.trust()
-    assert linked.found() == ["far.md", "near.md"]
+    assert linked.search_notes() == ["far.md", "near.md"]
 
 
 def test_links_within_the_store_pass(linked: Linked) -> None:
@@ -104,7 +104,7 @@ def test_links_within_the_store_pass(linked: Linked) -> None:
     link(linked.outside / "b.md", Path("a/note.md"))
     link(linked.home / "knowledge", linked.outside)
     linked.trust()
-    assert linked.found() == ["a/note.md", "b.md"]
+    assert linked.search_notes() == ["a/note.md", "b.md"]
 
 
 def test_notes_behind_links(linked: Linked) -> None:
@@ -116,11 +116,11 @@ def test_notes_behind_links(linked: Linked) -> None:
         link(linked.home / "knowledge" / name, linked.outside)
     link(linked.home / "knowledge" / "circle.md", Path("circle.md"))
     link(linked.home / "knowledge" / "own" / "again", Path(".."))
-    assert linked.found() == []
-    told = linked.panda("index", "search", SECRET).err
-    assert [f"knowledge/{name}: {REFUSED}" in told for name in ("a", "b")] == [True, True]
+    assert linked.search_notes() == []
+    errors = linked.panda("index", "search", SECRET).err
+    assert [f"knowledge/{name}: {REFUSED}" in errors for name in ("a", "b")] == [True, True]
     linked.trust()
-    assert linked.found() == ["a/sub/note.md"]
+    assert linked.search_notes() == ["a/sub/note.md"]
 
 
 def test_a_file_is_written_through_a_link(linked: Linked) -> None:
@@ -144,7 +144,9 @@ def test_a_file_is_written_through_a_link(linked: Linked) -> None:
 
 
 def test_nothing_is_swept_behind_a_link(linked: Linked) -> None:
-    """What killed commands left goes with the next one that writes, but not behind a link that leads out."""
+    """
+    The next command that writes removes what killed commands left, but not behind a link that leads out.
+    """
     left = [place / ".x.0123456789ab.panda.tmp" for place in (linked.outside, linked.home)]
     for path in left:
         path.write_text("left", encoding="utf-8")

@@ -35,7 +35,8 @@ def temporaries(directory: Path) -> list[str]:
 @contextmanager
 def running_turn(ann: ScriptedPanda) -> Iterator[None]:
     """Run a turn in a process of its own that waits for its model, kill it at the end."""
-    is_asked, may_end = threading.Event(), threading.Event()
+    is_asked = threading.Event()
+    may_end = threading.Event()
     script = Script()
 
     def reply(asked: Asked) -> str | Exception:
@@ -137,7 +138,7 @@ def is_waiting(pid: int) -> bool:
 
 
 def test_a_waiting_command_says_so_and_goes_on(panda: Panda) -> None:
-    """It takes the lock as soon as its holder lets go."""
+    """The command takes the lock as soon as its holder lets go."""
     with panda.lock("users/ann/memory.lock"):
         process = panda.start("memory", "set", "tea", "Assam", "--wait", "60", "-v")
         assert process.stderr is not None

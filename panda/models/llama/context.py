@@ -41,7 +41,9 @@ class KeptPrefixes:
     def __init__(
         self, directory: Path | None, *, memory_bytes: int = _MEMORY_BYTES, disk_bytes: int = _DISK_BYTES
     ) -> None:
-        self._directory, self._memory_bytes, self._disk_bytes = directory, memory_bytes, disk_bytes
+        self._directory = directory
+        self._memory_bytes = memory_bytes
+        self._disk_bytes = disk_bytes
         self._states: OrderedDict[str, bytes] = OrderedDict()
 
     def find(self, key: str) -> bytes | None:
@@ -123,7 +125,7 @@ class LlamaContext:
         weights: Weights,
         *,
         n_ctx: int,
-        kept: KeptPrefixes,
+        kept_prefixes: KeptPrefixes,
         identity: str,
         prefill_threads: int | None = None,
         is_watched: bool | None = None,
@@ -134,9 +136,11 @@ class LlamaContext:
         params = weights.context_params(n_ctx, threads=1 if is_small else cores, batch_threads=cores)
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
         params.pooling_type = lib.LLAMA_POOLING_TYPE_NONE
-        self._params, self._kept = params, kept
+        self._params = params
+        self._kept_prefixes = kept_prefixes
         self._ctx: Any = None
-        self.weights, self.n_ctx = weights, n_ctx
+        self.weights = weights
+        self.n_ctx = n_ctx
         self._grows = not weights.depends_on_window
         self._identity = f"{identity} {library_identity()} {CHUNK_TOKENS} {0 if self._grows else n_ctx}"
         self._batch: Any = lib.llama_batch_init(CHUNK_TOKENS, 0, 1)
@@ -167,7 +171,8 @@ class LlamaContext:
             fix = "set a smaller n_ctx in models.yaml"
             raise ModelFileError(message, str(self.weights.path), fix=fix)
         self._memory: Any = self._lib.llama_get_memory(self._ctx)
-        self._position, self._prefix = 0, ()
+        self._position = 0
+        self._prefix = ()
         if self._is_watched:
             self._lib.llama_set_abort_callback(self._ctx, self._watch, ctypes.c_void_p(0))
 
@@ -183,14 +188,15 @@ class LlamaContext:
         if not wanted:
             return 0
         key = hashlib.sha256(f"{self._identity} {wanted}".encode()).hexdigest()
-        state = self._kept.find(key)
+        state = self._kept_prefixes.find(key)
         if state is not None and self._restore(state):
-            self._position, self._prefix = len(wanted), wanted
+            self._position = len(wanted)
+            self._prefix = wanted
             return len(wanted)
         self._clear()
         self.compute(wanted, deadline, logits=False)
         self._prefix = wanted
-        self._kept.keep(key, self._save(), tokens=len(wanted))
+        self._kept_prefixes.keep(key, self._save(), tokens=len(wanted))
         return 0
 
     def compute(
@@ -231,7 +237,8 @@ class LlamaContext:
             wanted = range(max(0, first - 1 - start), len(chunk))
             self._decode(chunk, wanted, deadline)
             for i in wanted:
-                row, token = self._row(i), following[i]
+                row = self._row(i)
+                token = following[i]
                 top = row.max()
                 logprobs.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
         return logprobs
@@ -261,7 +268,8 @@ class LlamaContext:
 
     def _clear(self) -> None:
         self._lib.llama_memory_clear(self._memory, False)
-        self._position, self._prefix = 0, ()
+        self._position = 0
+        self._prefix = ()
 
     def _decode(self, tokens: Sequence[int], wanted: Sequence[int], deadline: Deadline) -> None:
         deadline.check()

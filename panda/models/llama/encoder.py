@@ -80,7 +80,8 @@ class LlamaEncoder:
         return vector
 
     def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
-        weights, lib = self._open(), load_library()
+        weights = self._open()
+        lib = load_library()
         ctx, tokens = self._decode(weights, text, lib.LLAMA_POOLING_TYPE_NONE)
         words: list[tuple[str, list[Vectors]]] = []
         for place, piece in enumerate(weights.piece(token).decode("utf-8", "replace") for token in tokens):
@@ -104,7 +105,8 @@ class LlamaEncoder:
 
     def _open(self) -> Weights:
         if self._weights is None:
-            weights, lib = self._load_weights(), load_library()
+            weights = self._load_weights()
+            lib = load_library()
             take_error()
             ctx = self._new_context(weights, None)
             reason = "it gives no vector for a whole text" if ctx else take_error()
@@ -132,7 +134,8 @@ class LlamaEncoder:
         """The context that holds the vectors of a text now, and its tokens."""
         if pooling not in self._contexts:
             self._contexts[pooling] = self._new_context(weights, pooling)
-        lib, ctx = load_library(), self._contexts[pooling]
+        lib = load_library()
+        ctx = self._contexts[pooling]
         tokens = weights.tokenise(text, with_ends=True)
         window = int(lib.llama_n_ctx(ctx))
         if len(tokens) > window:  # the closing mark stays

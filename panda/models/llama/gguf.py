@@ -22,7 +22,8 @@ from panda.store.layout import asset
 SEQUENCE = 0
 _LARGE_BYTES = 500_000_000
 _PART_BYTES = 16_000_000
-_ERROR_LEVEL, _CONTINUED_LEVEL = 4, 5
+_ERROR_LEVEL = 4
+_CONTINUED_LEVEL = 5
 _errors: deque[str] = deque(maxlen=20)
 _alive: list[Any] = []  # callbacks that C still points to
 
@@ -103,8 +104,8 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
     if name in _PACKAGED:
         return asset("encoder") / _PACKAGED[name]
     if name not in _BUILTINS:
-        known = ", ".join(BUILTIN_PREFIX + each for each in (*_BUILTINS, *_PACKAGED))
-        raise ModelFileError(f"there is no embedded model {name!r}", location, fix=f"use {known}")
+        builtin_locations = ", ".join(BUILTIN_PREFIX + each for each in (*_BUILTINS, *_PACKAGED))
+        raise ModelFileError(f"there is no embedded model {name!r}", location, fix=f"use {builtin_locations}")
     package, extra = _BUILTINS[name]
     try:
         files = distribution(package).files or []
@@ -113,7 +114,8 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
         raise ModelFileError(f"the embedded model {name} is not installed", location, fix=fix) from exc
     paths = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
     if len(paths) != 1 or not paths[0].is_file():
-        message, fix = f"the package {package} does not hold its GGUF file", "pip install --force-reinstall"
+        message = f"the package {package} does not hold its GGUF file"
+        fix = "pip install --force-reinstall"
         raise ModelFileError(message, location, fix=f"{fix} {package}")
     return paths[0]
 
@@ -139,9 +141,9 @@ class GgufFile:
                 status = os.fstat(stream.fileno())
                 key = _hex(f"{self.path.resolve()} {_stamp(self.path)} {status.st_ino} {status.st_ctime_ns}")
                 note = self.cache_dir / "digests" / key[:24]
-                known = read_cache_file(note)
-                digest = known[:64].decode("ascii", "replace")
-                if known and known == _checked(key, digest):
+                cached = read_cache_file(note)
+                digest = cached[:64].decode("ascii", "replace")
+                if cached and cached == _checked(key, digest):
                     return digest
                 digest = _digest_file(stream, status.st_size, self.path.name)
         except OSError as exc:
@@ -169,7 +171,10 @@ def _stamp(path: Path) -> str:
 
 
 def _checked(key: str, digest: str) -> bytes:
-    """What is kept of a digest: a damaged one would pass for another model's, whose fits do not apply."""
+    """
+    Return the digest with its checksum as it is stored: a damaged one would pass for another model's, whose
+    fits do not apply.
+    """
     return f"{digest} {_hex(key + digest)[:16]}".encode()
 
 
@@ -243,7 +248,9 @@ class Weights:
 
     @property
     def depends_on_window(self) -> bool:
-        """Whether values depend on the size of the window: such a model turns positions in two ways."""
+        """
+        Return whether values depend on the size of the window: such a model turns positions in two ways.
+        """
         kind = self._read_text("general.architecture")
         return bool(self._read_text(f"{kind}.rope.scaling.original_context_length"))
 
@@ -285,7 +292,7 @@ class Weights:
             room = -count
 
     def ends(self, token: int) -> bool:
-        """Whether the token ends a reply (end of text, of turn, …)."""
+        """Return whether the token ends a reply (end of text, of turn, …)."""
         return bool(self._lib.llama_vocab_is_eog(self.vocab, token))
 
     def context_params(self, n_ctx: int, *, threads: int, batch_threads: int) -> Any:
@@ -296,7 +303,8 @@ class Weights:
             raise ModelFileError(message, str(self.path), fix=fix)
         params = self._lib.llama_context_default_params()
         params.n_seq_max = 1
-        params.n_threads, params.n_threads_batch = threads, batch_threads
+        params.n_threads = threads
+        params.n_threads_batch = batch_threads
         # Flash attention splits its sums by the number of threads: not repeatable across machines.
         params.flash_attn_type = self._lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.no_perf = True
@@ -309,7 +317,8 @@ class Weights:
         from llguidance import LLTokenizer
 
         lib = self._lib
-        control, user = lib.LLAMA_TOKEN_ATTR_CONTROL, lib.LLAMA_TOKEN_ATTR_USER_DEFINED
+        control = lib.LLAMA_TOKEN_ATTR_CONTROL
+        user = lib.LLAMA_TOKEN_ATTR_USER_DEFINED
         pieces = []
         for token in range(self.n_vocab):
             piece = self.piece(token, special=True)

@@ -25,8 +25,9 @@ class LoadedGgufs:
     """
 
     def __init__(self, cache_dir: Path, *, prefill_threads: int | None = None) -> None:
-        self._cache_dir, self._prefill_threads = cache_dir, prefill_threads
-        self._kept = KeptPrefixes(cache_dir / "prefixes")
+        self._cache_dir = cache_dir
+        self._prefill_threads = prefill_threads
+        self._kept_prefixes = KeptPrefixes(cache_dir / "prefixes")
         self._parts: dict[tuple[str, str, int], Any] = {}  # what is loaded, by kind, digest and window
 
     def model(self, spec: ModelSpec, *, relative_to: Path) -> LlamaCppModel:
@@ -93,18 +94,24 @@ class LoadedGgufs:
         return weights
 
     def _load_context(self, file: GgufFile, n_ctx: int, tokens: int) -> LlamaContext:
-        weights, threads = self._load_weights(file), self._prefill_threads
+        weights = self._load_weights(file)
+        threads = self._prefill_threads
         context = self._load(
             ("context", file.sha256, n_ctx),
             lambda: LlamaContext(
-                weights, n_ctx=n_ctx, kept=self._kept, identity=file.sha256, prefill_threads=threads
+                weights,
+                n_ctx=n_ctx,
+                kept_prefixes=self._kept_prefixes,
+                identity=file.sha256,
+                prefill_threads=threads,
             ),
         )
         context.reserve(tokens)
         return context
 
     def _load_projector(self, file: GgufFile, lens: GgufFile) -> Projector:
-        weights, threads = self._load_weights(file), self._prefill_threads
+        weights = self._load_weights(file)
+        threads = self._prefill_threads
         try_projector(file, lens)
         key = ("projector", lens.joined_digest(file.sha256), 0)
         return self._load(key, lambda: Projector(lens.path, weights, threads=threads))

@@ -62,7 +62,7 @@ class GrammarMatcher:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more may follow."""
+        """Return whether nothing more may follow."""
         return bool(self._matcher.is_stopped())
 
     def forced_tokens(self) -> list[int]:
@@ -135,12 +135,13 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     text = render(weights.chat_template, roles, bos, eos, where=str(weights.path))
     marks = [mark_of(number) for number in range(len(messages))]
     parts: list[Part] = []
-    for said, mark in zip(messages, marks, strict=True):
-        before, found, text = text.partition(mark)
-        if not found or mark in text:
-            message = f"the chat template of the model does not write the {said.role} message once, in order"
+    for chat_message, mark in zip(messages, marks, strict=True):
+        before, separator, text = text.partition(mark)
+        if not separator or mark in text:
+            role = chat_message.role
+            message = f"the chat template of the model does not write the {role} message once, in order"
             raise ModelFileError(message, str(weights.path), fix=TEMPLATE_FIX)
-        parts += [Part(before, False), Part(said.content, True)]
+        parts += [Part(before, False), Part(chat_message.content, True)]
     return [*parts, Part(text, False)]
 
 
@@ -172,8 +173,11 @@ class LlamaCppModel:
         load_context: Callable[[int], LlamaContext],
         load_projector: Callable[[], Projector] | None = None,
     ) -> None:
-        self._info, self.check_file, self._load_weights = info, check_file, load_weights
-        self._load_context, self._load_projector = load_context, load_projector
+        self._info = info
+        self.check_file = check_file
+        self._load_weights = load_weights
+        self._load_context = load_context
+        self._load_projector = load_projector
 
     @property
     def info(self) -> ModelInfo:
@@ -221,7 +225,14 @@ class LlamaCppModel:
             thoughts: list[int] = []
             if room:
                 thoughts, logits = _think(context, logits, sampler, room, deadline)
-            output, is_finished = _write(context, logits, sampler, matcher, params.max_tokens, deadline)
+            output, is_finished = _write(
+                context,
+                logits,
+                sampler=sampler,
+                matcher=matcher,
+                max_tokens=params.max_tokens,
+                deadline=deadline,
+            )
         reasoning = _text(weights, thoughts).partition(END_OF_THOUGHTS)[0].strip()
         text = _text(weights, output)
         if matcher is None:
@@ -238,7 +249,7 @@ class LlamaCppModel:
     def _stretches(
         self, messages: Sequence[Message], parts: Sequence[Part], at: int, seeing: ExitStack
     ) -> Iterator[list[int] | Seen]:
-        """What a chat consists of from a part on: tokens and pictures in turn, with tokens at the end."""
+        """Yield the tokens and pictures of a chat in turn, from a part on; tokens come last."""
         weights = self._load_weights()
         for number, message in enumerate(messages):
             for picture in message.pictures:
@@ -260,16 +271,17 @@ class LlamaCppModel:
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """Computed in two parts with a fixed border: the prefix but for its last token, and all else."""
         deadline, weights, start = self._begin_score(prefix, params)
-        kept, tail = start[:-1], start[-1:]
+        shared_prefix = start[:-1]
+        tail = start[-1:]
         tokens = [(weights.tokenise(c.context), weights.tokenise(c.continuation)) for c in cases]
         for before, after in tokens:
             self._info.check_room(len(start) + len(before), len(after))
         longest = max((len(before) + len(after) for before, after in tokens), default=0)
         context = self._load_context(len(start) + longest)
-        reused = context.enter_prefix(kept, deadline) if cases else 0
+        reused = context.enter_prefix(shared_prefix, deadline) if cases else 0
         logprobs: list[float] = []
         for before, after in tokens:
-            context.cut(len(kept))
+            context.cut(len(shared_prefix))
             values = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
             logprobs.append(float(sum(values)))
         counts = tuple(len(after) for _, after in tokens)
@@ -278,7 +290,8 @@ class LlamaCppModel:
 
     def _begin_score(self, prefix: str, params: ScoreParams) -> tuple[Deadline, Weights, list[int]]:
         """With the tokens of the prefix, at least one: nothing can be predicted from nothing."""
-        deadline, weights = Deadline(params.timeout_seconds), self._load_weights()
+        deadline = Deadline(params.timeout_seconds)
+        weights = self._load_weights()
         if isinstance(prefix, RenderedChat):
             return deadline, weights, tokenise_parts(weights, prefix.parts, is_start=True)
         start = weights.tokenise(prefix)
@@ -314,6 +327,7 @@ def _think(
 def _write(
     context: LlamaContext,
     logits: Logits,
+    *,
     sampler: Sampler,
     matcher: GrammarMatcher | None,
     max_tokens: int,

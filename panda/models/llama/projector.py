@@ -20,7 +20,8 @@ class Projector:
     """
 
     def __init__(self, path: Path, weights: Weights, *, threads: int | None = None) -> None:
-        lib, self._mtmd = load_library(), load_multimodal()
+        lib = load_library()
+        self._mtmd = load_multimodal()
         self.path = path
         params = self._mtmd.mtmd_context_params_default()
         params.use_gpu = params.print_timings = params.warmup = False
@@ -42,7 +43,8 @@ class Projector:
         take_error()
         bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(self._ctx, data, len(picture.data), False)
         if not bitmap:
-            message, fix = f"the picture cannot be decoded: {take_error()}", "save it again as PNG or JPEG"
+            message = f"the picture cannot be decoded: {take_error()}"
+            fix = "save it again as PNG or JPEG"
             raise ModelFileError(message, picture.file_name, fix=fix)
         chunks = mtmd.mtmd_input_chunks_init()
         try:
@@ -74,7 +76,9 @@ class Seen:
     """A picture cut into what a context takes in: tokens that frame it, and parts of the picture."""
 
     def __init__(self, mtmd: Any, ctx: Any, chunks: Any) -> None:
-        self._mtmd, self._ctx, self._chunks = mtmd, ctx, chunks
+        self._mtmd = mtmd
+        self._ctx = ctx
+        self._chunks = chunks
 
     @property
     def tokens(self) -> int:

@@ -74,7 +74,8 @@ def _describe(path: Path) -> GgufDescription:
 
 
 def _load_model(path: Path) -> None:
-    weights, lib = Weights(path), load_library()
+    weights = Weights(path)
+    lib = load_library()
     window = min(_WINDOW_TOKENS, weights.n_ctx_train)
     params = weights.context_params(window, threads=1, batch_threads=1)
     params.n_ctx = params.n_batch = params.n_ubatch = window
