@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import ROOT
+from tests.api import COMMANDS, ROOT
 from tests.test_layers import TIERS
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+LISTS = ("commands.md", "glossary.md", "observing.md", "specification.md")
+"""Pages that are tables to look things up in."""
+TASKS = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in LISTS)
+COMMAND = re.compile(r"(?m)^(?:    )?(?:\$ )?(?:cat .*\| )?(?:panda|make|pip|grep) .+")
+BEGINNING_LINES = 12
 LEAST_QUESTIONS = 20
 LONGEST_LINE = 116
 PLACE = re.compile(r"`((?:panda|tests|bench)/[\w/.]+\.py):([\w.]+)`")
@@ -107,6 +112,24 @@ def test_lines_are_wrapped() -> None:
     """No line of CONTRIBUTING.md is longer than its limit, but rows of tables."""
     long = [line for line in CONTRIBUTING.splitlines() if len(line) > LONGEST_LINE and line[0] != "|"]
     assert long == []
+
+
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: str(path.name))
+def test_a_page_begins_with_a_command(path: Path) -> None:
+    """A page of docs begins with what the reader wants to do and a command that does it."""
+    beginning = "\n".join(path.read_text(encoding="utf-8").splitlines()[:BEGINNING_LINES])
+    assert COMMAND.search(beginning)
+
+
+def test_commands_of_the_docs_are_commands() -> None:
+    """What the docs print behind a prompt as `panda WORD` is a command of the program."""
+    first_words = {words.split()[0] for words in COMMANDS}
+    named = {
+        word
+        for path in (ROOT / "docs").glob("*.md")
+        for word in re.findall(r"(?m)^\$ panda ([a-z]+)", path.read_text(encoding="utf-8"))
+    }
+    assert named - first_words == {"weekday"}, "weekday is that of the example add-on"
 
 
 def test_a_decision_has_a_number_of_its_own() -> None:
