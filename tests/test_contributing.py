@@ -122,7 +122,7 @@ def test_a_page_begins_with_a_command(path: Path) -> None:
 
 
 def test_commands_of_the_docs_are_commands() -> None:
-    """What the docs print behind a prompt as `panda WORD` is a command of the program."""
+    """Every `panda WORD` that the docs print behind a prompt is a command of the program."""
     first_words = {words.split()[0] for words in COMMANDS}
     named = {
         word
