@@ -51,7 +51,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase7_summarizer": (summary.summarise, 1),
 }
 """What decides each step, and the version of its behaviour: raised by hand when what it decides changes."""
-assert frozenset(DECISIONS) == SUPPORTED
+assert frozenset(DECISIONS) == SUPPORTED, "panda/offline/support.py names each step of DECISIONS"
 
 
 @dataclass(frozen=True, kw_only=True)

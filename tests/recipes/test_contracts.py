@@ -106,3 +106,20 @@ def test_what_is_offered_is_in_the_contract(
     assert [
         (key, name) for key, name in sorted(offered) if name not in contracts[key]["contract"]["option_sets"]
     ] == []
+
+
+def tools_of(recipe: str) -> set[str]:
+    """Return the tools that a packaged recipe offers, also one of an add-on."""
+    paths = [ROOT / "recipes", *(ROOT / "panda" / "addons").glob("*/recipes")]
+    files = (path / f"{recipe}.yaml" for path in paths)
+    (text,) = (file.read_text(encoding="utf-8") for file in files if file.exists())
+    return set(yaml.safe_load(text)["tools_available"])
+
+
+@pytest.mark.parametrize("mode", ["chat", "navigation", "code"])
+def test_each_tool_that_is_planned_can_be_called(mode: str) -> None:
+    """The coordinator of a mode may call every tool that its planner offers."""
+    coordinators = REGISTRY["phase4_coordinator"]["recipes"]
+    coordinator = coordinators.get(mode, coordinators["chat"])
+    planned = tools_of(REGISTRY["phase3_planner"]["recipes"][mode])
+    assert planned <= tools_of(coordinator), f"tools_available of {coordinator}.yaml lacks a tool"

@@ -32,7 +32,8 @@ def test_what_is_said(name: str, words: str, current: dict[str, Any]) -> None:
     """Every value is as recorded; a change is a line of the changelog, and `python -m tests.make_stores`."""
     recorded = json.loads((CASES / "stores" / f"{name}.json").read_text(encoding="utf-8"))
     changed = differences(recorded[words], current[name][words])
-    assert not changed, f"of the store of {name}, panda {words}:\n" + "\n".join(changed)
+    hint = "if it is meant, a line of CHANGELOG.md, then: python -m tests.make_stores"
+    assert not changed, "\n".join([f"of the store of {name}, panda {words}:", *changed, hint])
 
 
 @pytest.mark.parametrize("name", STORES)

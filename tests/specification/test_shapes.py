@@ -32,18 +32,20 @@ def test_shape(command: str, home: Path, tmp_path: Path) -> None:
     """A change is a line of the changelog, and then `python -m tests.record_shapes`."""
     recorded = {row["case"]: row for row in RECORDED.get(command, ())}
     now = {row["case"]: row for row in shapes_of(command, home, tmp_path / "project")}
-    assert list(recorded) == list(now), f"{command}: other cases are recorded"
+    assert list(recorded) == list(now), f"record it: python -m tests.record_shapes {command!r}"
     changed = [
         f"panda {command}, {case}: {line}" for case in now for line in differences(recorded[case], now[case])
     ]
-    assert not changed, "\n".join(changed)
+    hint = "if it is meant, a line of CHANGELOG.md, then: python -m tests.record_shapes"
+    assert not changed, "\n".join([*changed, hint])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_recorded_is_enough(command: str) -> None:
     """Every command has a success and five failures, whose error line is followed by where or fix."""
+    assert set(read_cases()) == set(COMMANDS), "tests/cases/commands.yaml has a line for each command"
+    assert command in RECORDED, f"record it: python -m tests.record_shapes {command!r}"
     rows = RECORDED[command]
-    assert set(read_cases()) == set(COMMANDS)
     succeeded = any(row["code"] in (0, 3) and row["case"] == "usual" for row in rows)
     assert succeeded or command in NO_SUCCESS
     failed = [row for row in rows if row["error"]]
