@@ -45,6 +45,8 @@ _RATE_WITHIN_CHARS = 40
 """Characters behind an amount within which its noun ends and its rate begins."""
 _WORD_BEHIND = re.compile(r"[ -][^\W\d_]+")
 _LEAST_OF_LIST = 2
+_BREAKS = "\n.!?…:;"
+"""What parts sentences and lines."""
 _MOST_PARTS = 600  # of the sources; of longer ones it is not asked whose a value is, nor what they deny
 _MOST_ANSWER_CHARS = 4_000
 _QUOTED_CHARS = 78
@@ -121,13 +123,13 @@ def check_each(
     reading = _read_cited(*cited)
     for text in map(plain.__getitem__, texts):
         unsupported = _unheld(text, held)
+        if unsupported and any(_quotes(text, source) for source in cited):
+            unsupported = []
         if unsupported and titles:
             asked = [_read(title) for title in titles]
-            unsupported = [
-                claim_text for claim_text in unsupported if not _is_repeated(claim_text, text, asked, held)
-            ]
+            unsupported = [mention for mention in unsupported if not _is_repeated(mention, text, asked, held)]
         unsupported = _not_derived(text, unsupported, cited, titles)
-        missing = [(claim_text.start, claim_text.claim) for claim_text in unsupported]
+        missing = [(mention.start, mention.claim) for mention in unsupported]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         reported = {claim.text for _, claim in missing}
@@ -137,6 +139,23 @@ def check_each(
         missing += [(max(0, text.find(claim.text)), claim) for claim in against.values()]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
     return unheld
+
+
+def _quotes(text: str, source: str) -> bool:
+    """
+    Return whether a text is whole lines or sentences of a source, word for word, whatever breaks its lines.
+
+    >>> [_quotes(text, "Bread 3 a loaf. Cake 20.") for text in ("Cake 20.", "3 a loaf.")]
+    [True, False]
+    """
+    words = text.split()
+    match = re.search(r"\s+".join(map(re.escape, words)), source) if words else None
+    if match is None:
+        return False
+    before = source[: match.start()].rstrip(" ")
+    behind = source[match.end() :].lstrip(" ")
+    is_begun = not before or before[-1] in _BREAKS
+    return is_begun and (not behind or behind[0] == "\n" or text.rstrip()[-1] in _BREAKS)
 
 
 def _with_split_names(plain: str) -> str:
