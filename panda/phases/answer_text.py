@@ -161,7 +161,9 @@ def _comparison(lines: Sequence[Line], marks: Sequence[str]) -> str:
 def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
     if lines[0].heads:
         head = f"{escape_quote(lines[0].text)}{marks[0]}"
-        return [head, *(_list_blocks(lines[1:], marks[1:])[-1:] if lines[1:] else [])]
+        if len(lines) == 1:
+            return [head]
+        return [head, *_list_blocks(lines[1:], marks[1:])[-1:]]
     carried = next((line.carried for line in lines if line.carried), "")
     blocks = [f"{escape_quote(carried.strip())}"] if carried else []
     texts = [line.text.removeprefix(carried) for line in lines]
@@ -173,7 +175,12 @@ def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
         return [*blocks, "\n".join(f"| {' | '.join(row)} |" for row in table)]
     listed = []
     for line, text, mark in zip(lines, texts, marks, strict=True):
-        bullet = "  " if line.form == "code" else "- " if line.number is None else f"{line.number}. "
+        if line.form == "code":
+            bullet = "  "
+        elif line.number is None:
+            bullet = "- "
+        else:
+            bullet = f"{line.number}. "
         listed.append(f"{bullet}{escape_quote(text)}{mark}")
     return [*blocks, "\n".join(listed)]
 

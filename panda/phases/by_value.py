@@ -67,7 +67,9 @@ def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answere
         is_named = not asked.isdisjoint(about)
         if lines and (len(meant) < len(rows) or is_comparison) and (not place or is_named):
             why = Reason.COMPARED if is_comparison else Reason.MATCHES_VALUE
-            return [replace(line, why=(why,)) for line in (_side_by_side(meant) if is_comparison else lines)]
+            if is_comparison:
+                lines = _side_by_side(meant)
+            return [replace(line, why=(why,)) for line in lines]
         is_closest = sum(line.text == near.text for near in closest[:2] for line in lines) > 1
         if not place and is_closest and (answered or is_named):
             whole = [replace(line, why=(Reason.CLOSEST_LIST,)) for line in lines]
@@ -94,9 +96,11 @@ def _groups(
     ids = dict.fromkeys([*(line.node for line in closest), *planned])
     nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     texts = {line.text for line in closest}
-    near, others = list[list[_Row]](), list[list[_Row]]()
+    near = list[list[_Row]]()
+    others = list[list[_Row]]()
     for node in nodes:
-        for shown in lists_of(node) if node.source_type == "fact" else ():
+        lists = lists_of(node) if node.source_type == "fact" else ()
+        for shown in lists:
             rows = [
                 _Row(shown.about, name_of(line), line.text.removeprefix(line.carried), (line,))
                 for line in shown.lines
@@ -109,7 +113,10 @@ def _groups(
             others.append([_Row(node.title, line.text, line.text, (line,)) for line in claims])
     pages = [node for node in nodes if node.source_type == "visit_record"]
     others.insert(0 if is_comparison else len(others), [_page(node, is_comparison) for node in pages])
-    for group in (*others, *near) if is_comparison and len(pages) > 1 else (*near, *others):
+    groups = [*near, *others]
+    if is_comparison and len(pages) > 1:
+        groups = [*others, *near]
+    for group in groups:
         left = [row for row in group if row.text and not uses_excluded([row.text], turn.present_carry)]
         if len(left) > 1:
             yield left

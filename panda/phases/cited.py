@@ -41,8 +41,11 @@ class Cited:
             answer_lines: Those of an answer that evidence.json does not have yet; None takes those it has.
             read_lines: What that answer was made from.
         """
-        self._turn, self._steps, self._nodes = turn, turn.steps(), cache(partial(find_node, reader))
-        gathered, record = turn.folder.find(GatheredContext), turn.folder.find(Evidence)
+        self._turn = turn
+        self._steps = turn.steps()
+        self._nodes = cache(partial(find_node, reader))
+        gathered = turn.folder.find(GatheredContext)
+        record = turn.folder.find(Evidence)
         self._at = parse_time(gathered.gathered_at) if gathered else None
         offered = record.offered if record else ()
         if answer_lines is not None:
@@ -62,7 +65,8 @@ class Cited:
         """
         texts = []
         for node_id in item.node_ids:
-            node, lines = self._nodes(node_id), self._lines_of(item, node_id)
+            node = self._nodes(node_id)
+            lines = self._lines_of(item, node_id)
             if node is None or not lines:
                 texts.append(self._whole(node_id, item.text))
             else:
@@ -212,7 +216,8 @@ def step_texts(steps: Sequence[Step], node_id: str) -> str:
     for step in steps:
         own = node_id == NodeKind.STEP.id(step.step) and step.status == "success"
         texts += [claim.text for claim in step.claims if own or claim.node_id == node_id]
-        texts += [step.text, *_strings(step.data)] if own else []
+        if own:
+            texts += [step.text, *_strings(step.data)]
     return "\n".join(texts)
 
 

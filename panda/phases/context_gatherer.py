@@ -309,7 +309,15 @@ class ContextGatherer:
                 if node.title not in passage:
                     passage = f"{node.title} {passage}"
                 shown = f"{node_label(node, now)}: {shorten(passage, PASSAGE_CHARS)}"
-            options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
+            options.append(
+                Option(
+                    candidate.node_id,
+                    line.text,
+                    node_ids=(candidate.node_id,),
+                    title=line.above,
+                    shown=shown,
+                )
+            )
         return options
 
     def _ranking(self, turn: Turn, node_ids: Sequence[str], nodes: dict[str, Node]) -> _Ranking:
@@ -351,7 +359,9 @@ class ContextGatherer:
             loaded = {document.node.id for document in documents}
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
-            gathered = self._gathered(turn, plan, documents, sections, evidence, judgement)
+            gathered = self._gathered(
+                turn, plan, documents, sections=sections, evidence=evidence, judgement=judgement
+            )
             if is_last or not further or judgement.status != "retry":
                 return self._settled(turn, gathered)
             first = gathered
@@ -396,7 +406,11 @@ class ContextGatherer:
         recent = turn.recent(1)
         previous = NodeKind.TURN.id(recent[0][0]) if recent else None
         reference = analysis.content_reference
-        must = [*named, *filter(None, [previous]), *([reference.node_id] if reference else [])]
+        must = [*named]
+        if previous is not None:
+            must.append(previous)
+        if reference is not None:
+            must.append(reference.node_id)
         must += analysis.reference_nodes
         must += [NodeKind.TURN.id(number) for number in recalled_turns(turn)]
         image = turn.described_image
@@ -567,7 +581,7 @@ class ContextGatherer:
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
         of_documents = {line.id: line for line in self._document_lines(turn, documents)}
         given = [of_documents.get(line.id, line) for line in chosen]
-        lines = gather(turn.meant, turn.reading, read, given, nodes, _ruled(plan))
+        lines = gather(turn.meant, turn.reading, read=read, chosen=given, nodes=nodes, ruled=_ruled(plan))
         taken = {line.id for line in lines}
         others = (
             structs.replace(line, left_out=Reason.FURTHER_THAN_OTHERS)
@@ -620,6 +634,7 @@ class ContextGatherer:
         turn: Turn,
         plan: RetrievalPlan,
         documents: Sequence[LoadedDocument],
+        *,
         sections: Sequence[GatheredSection],
         evidence: Evidence,
         judgement: _Judgement,

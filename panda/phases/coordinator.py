@@ -1,13 +1,12 @@
 """Phase 4: the tool loop (S3 §16, §26). What a tool gives is kept whole in steps/, §4 shows it."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from functools import cache, partial
 from typing import Any, Literal
 
-from msgspec import convert
-from msgspec.structs import replace
+from msgspec import convert, structs
 
 from panda.compression.fit import fit_section
 from panda.documents.context import Phase
@@ -66,20 +65,20 @@ def reused_step(turn: Turn, step: Step, reader: NodeReader) -> Step | None:
     made = _result(turn, cached) if cached else None
     if made is None or cached is None or _written_since(turn, cached, reader):
         return None
-    return replace(with_result(step, made), reused=made.reused)
+    return structs.replace(with_result(step, made), reused=made.reused)
 
 
 def reused_steps(turn: Turn) -> list[Step]:
     newest = (_result(turn, cached) for cached in turn.carry.step_cache if cached.detail == "full")
     return [
-        replace(made, step=n, plan=turn.round, round=1, note=None, conclusion=None)
+        structs.replace(made, step=n, plan=turn.round, round=1, note=None, conclusion=None)
         for n, made in enumerate(filter(None, newest), 1)
     ]
 
 
 def with_result(step: Step, result: ToolResult | Step) -> Step:
     given = {name: getattr(result, name) for name in ToolResult.__dataclass_fields__}
-    return replace(step, **{**given, "data": encode(result.data)})
+    return structs.replace(step, **{**given, "data": encode(result.data)})
 
 
 def _result(turn: Turn, cached: CachedStep) -> Step | None:
@@ -94,7 +93,7 @@ def _result(turn: Turn, cached: CachedStep) -> Step | None:
     expiries = [parse_time(claim.expires_at) for claim in made.claims if claim.expires_at]
     if any(at <= now for at in expiries) or turn.analysis.data_requirements.needs_live_data:
         return None
-    return replace(made, artifacts=(), seconds=None, reused=Reused(cached.turn, cached.step))
+    return structs.replace(made, artifacts=(), seconds=None, reused=Reused(cached.turn, cached.step))
 
 
 def _written_since(turn: Turn, cached: CachedStep, reader: NodeReader) -> bool:
@@ -130,7 +129,7 @@ class Coordinator:
         turn.folder.write_text(TOOLRESULTS_MD, render_results(loop.steps))
         made = [step for step in loop.steps if step.tool == "memory.create" and step.status == "success"]
         staged = [step.data["staged"] for step in made if step.data["staged"] is not None]
-        files: list[FileRecord] = [replace(plan, progress=progress)]
+        files: list[FileRecord] = [structs.replace(plan, progress=progress)]
         if staged:
             files.append(StagedMemory(staged=convert(staged, tuple[Staged, ...]), applied=False))
         return Advance(render_section(loop.steps, progress), tuple(files))
@@ -151,7 +150,9 @@ class _Loop:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
         statements = tuple(statement.text for statement in turn.reading.statements)
-        self._context = changed(context, pages=pages, noted_texts=statements, ask=self._ask_for_tool)
+        self._context = dataclasses.replace(
+            context, pages=pages, noted_texts=statements, ask=self._ask_for_tool
+        )
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for(COORDINATION.name, turn.mode, turn.intent)
@@ -269,8 +270,10 @@ class _Loop:
                 yield _PlannedCall(call.tool, arguments, goal)
 
     def _make(self, planned: _PlannedCall, reply: Reply[CoordinationReply]) -> None:
-        tool, arguments = planned.tool, planned.arguments
-        twin, refused = self._twin(tool, arguments), ""
+        tool = planned.tool
+        arguments = planned.arguments
+        twin = self._twin(tool, arguments)
+        refused = ""
         worded = map(str, arguments.values()) if planned.is_worded else ()
         excluded = uses_excluded(worded, self._carry)
         if twin is not None:
@@ -307,15 +310,16 @@ class _Loop:
 
     def _take_over(self) -> None:
         """Without a call of its own, a turn that has enough rests on what the session's last calls gave."""
-        for step in reused_steps(self._turn) if not self.steps else []:
-            self._keep(step)
+        if not self.steps:
+            for step in reused_steps(self._turn):
+                self._keep(step)
         if self.steps:
             self._append()
 
     def _conclude(self, conclusion: str | None) -> None:
         """Keep with the last step what the reply that ends the phase says of the results."""
         if conclusion and self.current and self.current[-1].conclusion is None:
-            concluded = replace(self.current[-1], conclusion=conclusion)
+            concluded = structs.replace(self.current[-1], conclusion=conclusion)
             self._turn.folder.save(concluded)
             self.steps[-1] = concluded
             self.current[-1] = concluded
@@ -323,19 +327,20 @@ class _Loop:
 
     def _run(self, step: Step) -> ToolResult:
         def intend(result: ToolResult) -> None:
-            self._turn.folder.save(replace(with_result(step, result), status="started"))
+            self._turn.folder.save(structs.replace(with_result(step, result), status="started"))
 
-        context = changed(self._context, step=step.step, intend=intend)
+        context = dataclasses.replace(self._context, step=step.step, intend=intend)
         with self._turn.as_one_execution():
             result = run_tool(step.tool, step.arguments, context)
-        for fault in result.data.get("faults", ()) if isinstance(result.data, dict) else ():
-            self._turn.warn(fault)
+        if isinstance(result.data, dict):
+            for fault in result.data.get("faults", ()):
+                self._turn.warn(fault)
         for claim in result.claims:
             if len(claim.text) > LONGEST_LINE_CHARS:
                 told = f"a line of {len(claim.text):,} characters is too long to quote ({claim.source})"
                 self._turn.warn(f"{step.tool}: {told}")
         quotable = tuple(one for one in result.claims if len(one.text) <= LONGEST_LINE_CHARS)
-        return changed(result, claims=quotable)
+        return dataclasses.replace(result, claims=quotable)
 
     def _taken_up(self, step: Step) -> Step | None:
         made = self._made[len(self.current)] if len(self.current) < len(self._made) else None

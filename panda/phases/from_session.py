@@ -36,7 +36,8 @@ from panda.store.records import GatheredContext, GatheredItem, Line
 from panda.store.visits import TurnRecord, load_turn
 
 _MOST_TURNS = 8
-_ASKED_CHARS, _SAID_CHARS = 120, 240
+_ASKED_CHARS = 120
+_SAID_CHARS = 240
 _NOTED = (NodeKind.KNOWLEDGE, NodeKind.FACT)
 _MOST_WHOLE = 3  # so many named turns are shown line by line
 _LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
@@ -174,7 +175,8 @@ def lists_of(node: Node) -> Iterator[ShownList]:
 
 
 def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
-    wanted, last = asked_step(turn.query), turn.earlier[-1:]
+    wanted = asked_step(turn.query)
+    last = turn.earlier[-1:]
     if wanted is None or not last:
         return None
     quoted = [
@@ -193,17 +195,22 @@ def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 
 def _what_counts(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     query = turn.query
-    fits, back = asks_what_fits(query), points_back(query)
+    fits = asks_what_fits(query)
+    back = points_back(query)
     known = _known_lists(turn, reader) if fits or back else []
     best = max(known, key=lambda shown: shared_terms(query, shown.about), default=None)
     if best is not None and not shared_terms(query, best.about):
         best = known[0] if back or names_only(query, known[0].about) else None
     if best is None:
         return None
-    asked, others = best.asked_for(query), [shown for shown in known if shown is not best]
+    asked = best.asked_for(query)
+    others = [shown for shown in known if shown is not best]
+    told: list[tuple[int, str]] = []
+    if fits or len(asked) == len(best.lines):
+        told = _told(turn, reader)
     told = [
         (at, text)
-        for at, text in (_told(turn, reader) if fits or len(asked) == len(best.lines) else ())
+        for at, text in told
         if shared_terms(text, best.about) or not any(shared_terms(text, shown.about) for shown in others)
     ]
     out = ruled_out([(name_of(line), line.text) for line in best.lines], [text for _, text in told])
@@ -214,7 +221,8 @@ def _what_counts(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     kept = [replace(line, why=(Reason.STILL_COUNTS,)) for line in asked if line.id not in reasons]
     if not kept or not (reasons or len(asked) < len(best.lines)):
         return None
-    count, by = len(best.lines) - len(kept), ", ".join(dict.fromkeys(reasons.values()))
+    count = len(best.lines) - len(kept)
+    by = ", ".join(dict.fromkeys(reasons.values()))
     return SessionAnswer(tuple(kept), f"{count} of {len(best.lines)} left out: {by}." if reasons else "")
 
 
@@ -227,11 +235,14 @@ def _opened(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 
 def _wanted(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     known = []
-    for line in _gathered(turn) if turn.reading.all else ():
+    gathered = _gathered(turn) if turn.reading.all else ()
+    for line in gathered:
         node = find_node(reader, line.node) if kind_of(line.node) is NodeKind.KNOWLEDGE else None
-        for shown in lists_of(node) if node else ():
+        lists = lists_of(node) if node else ()
+        for shown in lists:
             is_quoted = line.text in {own.text for own in (*shown.heads, *shown.lines)}
-            known += [shown] if is_quoted and len(shown.lines) > 1 else []
+            if is_quoted and len(shown.lines) > 1:
+                known.append(shown)
     best = max(known, key=lambda shown: shared_terms(turn.query, shown.about), default=None)
     if best is None or not shared_terms(turn.query, best.about):
         return None

@@ -81,11 +81,19 @@ def goals_progress(
         failed = [step for step in own if step.status != "success"]
         done = goal.id in said_done or any(step.status == "success" and step.claims for step in own)
         is_blocked = not done and ended and bool(own) and own[-1].status != "success"
+        status: Literal["open", "done", "blocked"] = "open"
+        if done:
+            status = "done"
+        elif is_blocked:
+            status = "blocked"
+        reason = None
+        if own and not done:
+            reason = failed[-1].error if failed else "nothing was found"
         progress[goal.id] = GoalProgress(
             id=goal.id,
-            status="done" if done else "blocked" if is_blocked else "open",
+            status=status,
             steps=tuple(step.step for step in own),
-            reason=None if done or not own else failed[-1].error if failed else "nothing was found",
+            reason=reason,
         )
     fresh = [name for name, reached in progress.items() if reached.status == "blocked"]
     while fresh:
@@ -125,9 +133,11 @@ def goal_verdicts(
     for goal in plan.goals:
         shared = max((share_of_words(goal.goal, item.text) for item in items), default=0.0)
         is_alone = len(plan.goals) == 1 and goal.id not in blocked
-        met, why = bool(items) and (shared > 0 or is_alone), None
+        met = bool(items) and (shared > 0 or is_alone)
+        why = None
         if goal.id in judged:
-            met, why = judged[goal.id].met, judged[goal.id].why
+            met = judged[goal.id].met
+            why = judged[goal.id].why
         if verdict == "APPROVE" and met:
             found.append(GoalVerdict(goal.id, "met", why))
         elif goal.id in blocked:

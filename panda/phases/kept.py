@@ -20,9 +20,12 @@ from panda.steps.options import Option
 from panda.store.node_id import key_of
 from panda.store.records import QueryAnalysis, find
 
-_NEAR, _SHARED, _WITHIN = 0.35, 0.3, 0.1
+_NEAR = 0.35
+_SHARED = 0.3
+_WITHIN = 0.1
 """What a kept thing needs to be meant; what shared words add to closeness; how far behind a second may be."""
-_SHOWN_CHARS, _MOST_SHOWN = 60, 5
+_SHOWN_CHARS = 60
+_MOST_SHOWN = 5
 NOT_STORED = "Not stored, as you asked: what you told is taken out of this turn as well."
 
 

@@ -112,5 +112,6 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
         if kind_of(node_id) is NodeKind.TURN:
             made = turn.store.turn(int(key_of(node_id))).directory
             waiting += (NodeKind.VISIT.id(visit_id) for visit_id in visit_ids(made))
-        visits += [node] if kind_of(node_id) is NodeKind.VISIT else []
+        if kind_of(node_id) is NodeKind.VISIT:
+            visits.append(node)
     return visits

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec import structs
 
@@ -145,7 +145,8 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
     Return what a query goes on with that is short and has a pronoun or names nothing: what the last turn
     noted, the list of one note that it quoted, or what it was asked if it quoted one note.
     """
-    query, last = turn.query, turn.earlier[-1:]
+    query = turn.query
+    last = turn.earlier[-1:]
     pronoun = next((one for one in find_pronouns(query) if one.how != "which"), None)
     speaks_to = not {"you", "your", "u"}.isdisjoint(split_words(query.lower()))
     is_asked_on = pronoun is not None or names_nothing(query) or (leaves_out(query) and not speaks_to)
@@ -227,6 +228,15 @@ def _wish_to_forget(values: Mapping[str, Any]) -> bool | None:
     return False if "forget" in values and not values["forget"] else None
 
 
+def _resolution_status(
+    references: Sequence[str], content: ContentReference | None
+) -> Literal["not_needed", "resolved", "failed"]:
+    """Return whether what a query refers to was found; "not_needed" if it refers to nothing."""
+    if not references:
+        return "not_needed"
+    return "failed" if content is None else "resolved"
+
+
 @dataclass(frozen=True)
 class QueryAnalyzer:
     """Writes §0, image.json and query_analysis.json."""
@@ -298,7 +308,8 @@ class QueryAnalyzer:
         else:  # a recipe that does not ask for it: rules read the message
             chosen = target.id if target else None
             meaning = interpret(message, None, target=chosen, written=resolved)
-            reading, references = meaning.reading, meaning.references
+            reading = meaning.reading
+            references = meaning.references
             if meaning.follow_up:
                 target = next(option for option in targets if option.id == _LAST)
             resolved = meaning.resolved_query
@@ -326,14 +337,18 @@ class QueryAnalyzer:
             analysis_reply.query_type if analysis_reply.query_type in get_args(QueryType) else "informational"
         )
         live = analysis_reply.needs_live_data
-        ages = "price" if prices else "availability" if live else None  # as content types age
+        ages = None  # as content types age
+        if prices:
+            ages = "price"
+        elif live:
+            ages = "availability"
         terms = [word.lower() for word in find_query_words(turn.query)]
         nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
         analysis = QueryAnalysis(
             original_query=turn.query,
             resolved_query=resolved,
             reference_resolution=ReferenceResolution(
-                status="not_needed" if not words else "resolved" if content else "failed",
+                status=_resolution_status(words, content),
                 original_references=tuple(words),
                 resolved_to=content.title if content else None,
             ),
@@ -355,7 +370,9 @@ class QueryAnalyzer:
         del meta["original_query"], meta["reading"]
         if analysis.resolved_query == turn.query:
             meta["resolved_query"] = None  # §0 holds a long query once
-        places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
+        places = ["§0.raw_query"]
+        if turn.image:
+            places.append(IMAGE_JSON)
         if turn.documents:
             places.append(DOCUMENTS_JSON)
             meta["documents"] = [document.name for document in turn.documents]
@@ -364,7 +381,8 @@ class QueryAnalyzer:
         return Advance(section, (analysis,))
 
     def _names_kept(self, query: str) -> bool:
-        terms, words = set(split_terms(query)), {word.lower() for word in split_words(query)}
+        terms = set(split_terms(query))
+        words = {word.lower() for word in split_words(query)}
         return FUNCTION_WORDS.isdisjoint(words) and not is_talk(query) and self.reader.holds_words(terms)
 
     def _checked(self, turn: Turn, values: Mapping[str, Any], kept: Collection[str]) -> Reading:

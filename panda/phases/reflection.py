@@ -21,12 +21,14 @@ from panda.session.registry import CurationChange, curation_of_reading, with_wri
 from panda.steps.all_steps import REFLECTION
 from panda.steps.inputs import ReflectionInputs
 from panda.steps.options import Option
+from panda.store import records
 from panda.store.carry import Curation
 from panda.store.records import Line
-from panda.store.records import Reflection as Decided
 
-_RECENT, _OFFERED = 3, 24
-_LOOKED_AT, _TOLD = 8, 3
+_RECENT = 3
+_OFFERED = 24
+_LOOKED_AT = 8
+_TOLD = 3
 """So many sources are looked at before a question is asked back; so many of their lines a writer is told."""
 _NEAR = 0.4
 """Closeness of a line that may answer: of questions that notes answer four in five have one."""
@@ -97,7 +99,8 @@ class Reflection:
         """Return why nothing has to be asked back; None where a reference has none and nothing is near."""
         if turn.documents:
             return "Something to work on was handed over with the query."
-        analysis, words = turn.analysis, content_stems(turn.query)
+        analysis = turn.analysis
+        words = content_stems(turn.query)
         if analysis.reference_resolution.status == "resolved":
             return "What the query refers to is known from the session."
         if turn.reading.turns:
@@ -124,7 +127,7 @@ class Reflection:
 def _proceed(
     turn: Turn, reasoning: str, confidence: float | None, changes: Sequence[CurationChange] = ()
 ) -> Advance:
-    record = Decided("PROCEED", confidence, reasoning, None)
+    record = records.Reflection("PROCEED", confidence, reasoning, None)
     return Advance(_section(record), (_curated(turn, record, changes),))
 
 
@@ -135,11 +138,11 @@ def _clarify(
     confidence: float | None,
     changes: Sequence[CurationChange] = (),
 ) -> Stop:
-    record = Decided("CLARIFY", confidence, reasoning, question)
+    record = records.Reflection("CLARIFY", confidence, reasoning, question)
     return Stop("clarify", _section(record), (_curated(turn, record, changes),), question=question)
 
 
-def _section(record: Decided) -> Section:
+def _section(record: records.Reflection) -> Section:
     meta = {"decision": record.decision, "confidence": record.confidence, "provenance": ["§0.raw_query"]}
     parts = [f"**Decision:** {record.decision}", record.reasoning or ""]
     if record.question:
@@ -147,7 +150,7 @@ def _section(record: Decided) -> Section:
     return Section(Phase.REFLECTION, (Meta(meta), Text("\n\n".join(parts))))
 
 
-def _curated(turn: Turn, record: Decided, changes: Sequence[CurationChange]) -> Decided:
+def _curated(turn: Turn, record: records.Reflection, changes: Sequence[CurationChange]) -> records.Reflection:
     """Return the record with what the reading decides on the session's entities, and what a model adds."""
     if not turn.carry.registry.records or turn.reading.is_about_memory:
         return record

@@ -187,7 +187,8 @@ def write_summaries(
             report.written += 1
             told = str(made.summary)
         except (HaltError, FileFormatError) as exc:
-            where, told = str(exc.path or folder.paths / CONTEXT_MD), f"no summary: {exc.message}"
+            where = str(exc.path or folder.paths / CONTEXT_MD)
+            told = f"no summary: {exc.message}"
             report.problems.append(Problem(told, where, line=exc.line, key=exc.key, fix=exc.fix))
         told = shorten(one_line(told), _TOLD_CHARS)
         _log.info("%s, turn %s: %s (%s left)", store.user, number, told, report.left)
@@ -213,7 +214,8 @@ class Save:
         Save the turn; a missing summary is a warning, the index makes it later. The last write is
         session.json: a run that was killed after it finds nothing left to do.
         """
-        folder, store = turn.folder, self.store
+        folder = turn.folder
+        store = self.store
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
         noted = self.noting.of(turn)
@@ -243,7 +245,8 @@ class Save:
         session = turn.session
         if forgets_now(turn):
             self.forget(turn.reading, (turn.turn, *turn.earlier[-1:]), turn.session_id)
-            session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
+            session = load_session(store, turn.session_id)
+            at = store.clock().replace(microsecond=0)
             # Forgetting has changed the file. What it was said of is gone: a replay can't judge it.
             turn.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
         commit_turn(store, session, turn.turn)

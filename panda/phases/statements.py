@@ -29,11 +29,14 @@ from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
-_CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
+_CORRECTED = 0.7
+_BY_WORDS = 0.4
+_AHEAD = 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
 _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
-_OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
+_OF_ONE_THING = 0.5
+_ASKED_FOR = 0.3
 """How close a statement is to the line that it outdates, and to the query."""
 _OTHER_VALUE = 0.35  # how close it is to one of them where both give a value of one kind
 _BEHIND = 0.15  # how much less close to the query than the line a statement is that outdates it
@@ -61,8 +64,11 @@ class Noting:
 
 class _Staging:
     def __init__(self, turn: Turn, noting: Noting) -> None:
-        self._turn, self._user, self._encoder = turn, noting.user, noting.encoder
-        self._log, self._now = noting.moment.memory.log, turn.context.front.created_at
+        self._turn = turn
+        self._user = noting.user
+        self._encoder = noting.encoder
+        self._log = noting.moment.memory.log
+        self._now = turn.context.front.created_at
         self._values: dict[Subject, Plain] = {}  # as the statements so far leave them
         self._staged: dict[tuple[str, str, Action], Staged] = {}
 
@@ -72,7 +78,7 @@ class _Staging:
         for n, text in enumerate(dict.fromkeys(one.text for one in statements), 1):
             key = statement_key(self._turn.turn, n)
             own = [one for one in statements if one.text == text]
-            self._stage("statement", key, text, text, "sets")
+            self._stage("statement", key, text, text=text, action="sets")
             keyed = [made for one in own if one.key is not None and (made := self._keyed(one)) is not None]
             noted += keyed or [self._unkeyed(own[0], key)]
         return noted, list(self._staged.values())
@@ -80,19 +86,26 @@ class _Staging:
     def _keyed(self, one: Statement) -> Noted | None:
         subject = self._subject(one)
         action: Action = "sets"
-        held, value = self._held(subject), cast(Plain, one.value)
-        after, gone = value, held if held != value else None
+        held = self._held(subject)
+        value = cast(Plain, one.value)
+        after = value
+        gone = held if held != value else None
         if one.action == "adds":
-            action, after, gone = "adds", listed(held, value, "adds"), None
+            action = "adds"
+            after = listed(held, value, "adds")
+            gone = None
         elif one.action == "removes":
-            words, items = set(split_terms(str(value))), held if isinstance(held, tuple) else (held,)
+            words = set(split_terms(str(value)))
+            items = held if isinstance(held, tuple) else (held,)
             gone = next((item for item in items if words and words <= set(split_terms(str(item)))), None)
             if gone is None:
                 return None
-            action, value, after = "removes", (gone,), listed(held, gone, "removes")
+            action = "removes"
+            value = (gone,)
+            after = listed(held, gone, "removes")
         self._values[subject] = after
         kind: SaidKind = "preference" if one.entity is None else "fact"
-        self._stage(kind, subject.relation, value, one.text, action, one.entity)
+        self._stage(kind, subject.relation, value, text=one.text, action=action, entity=one.entity)
         replaces = None if gone is None else render_value(gone)
         if replaces is not None:
             self._take_back(subject, replaces)
@@ -115,7 +128,7 @@ class _Staging:
         replaces = None
         if corrected is not None:
             replaces = str(corrected.value.v)
-            self._stage("statement", corrected.relation, replaces, one.text, "retracts")
+            self._stage("statement", corrected.relation, replaces, text=one.text, action="retracts")
         return Noted(one.text, NodeKind.FACT.id(key), None, None, replaces)
 
     def _corrected(self, text: str) -> Assertion | None:
@@ -132,7 +145,7 @@ class _Staging:
             said = str(one.value.v)
             is_meant = value.casefold() in said.casefold() and says_only(said, subject.relation)
             if one.source_turn in turns and is_meant:
-                self._stage("statement", one.relation, said, said, "retracts")
+                self._stage("statement", one.relation, said, text=said, action="retracts")
 
     def _standing(self) -> Iterator[Assertion]:
         for subject in self._log.subjects("local"):
@@ -144,7 +157,7 @@ class _Staging:
         return self._values.get(subject, winner.value.v if winner is not None else None)
 
     def _stage(
-        self, kind: SaidKind, key: str, value: Plain, text: str, action: Action, entity: str | None = None
+        self, kind: SaidKind, key: str, value: Plain, *, text: str, action: Action, entity: str | None = None
     ) -> None:
         one = stage_value(
             user=self._user,
@@ -209,10 +222,15 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     asked for, all that is outdated.
     """
     told = {one.line.item: one for one in _statements(turn, reader, closest)}
-    given, few, kind = {line.item: line for line in lines}, len(lines) <= _MOST, wanted_kind(turn.meant)
-    first, last = dict[GatheredItem, Line](), dict[GatheredItem, Line]()
-    before, gone = set[GatheredItem](), set[GatheredItem]()
-    for item, line in given.items() if told else ():
+    given = {line.item: line for line in lines}
+    few = len(lines) <= _MOST
+    kind = wanted_kind(turn.meant)
+    first = dict[GatheredItem, Line]()
+    last = dict[GatheredItem, Line]()
+    before = set[GatheredItem]()
+    gone = set[GatheredItem]()
+    changeable = given if told else {}
+    for item, line in changeable.items():
         later = _later_than(line, [*told.values()], reader)
         (own,) = closest.scored(turn.meant, [line])
         lacks = kind in ("time", "number") and not count_kind(line.text, kind)
@@ -238,7 +256,8 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     shown = {**{item: first[item] for item in newest}, **given, **dict([*last.items()][:_MOST])}
     every = {item: line for item, line in shown.items() if item not in gone}
     for item in [item for item in every if item not in told]:  # a key that a quoted statement gave
-        value, node = item.text.partition(": ")[2].casefold(), every[item].node
+        value = item.text.partition(": ")[2].casefold()
+        node = every[item].node
         source = next((said for said in every if said in told and value in said.text.casefold()), None)
         if value and source is not None and kind_of(node) in (NodeKind.MEMORY, NodeKind.FACT):
             every[source] = replace(every[source], also=(*every[source].also, node))
@@ -263,7 +282,8 @@ def _place(query: str, line: Line, one: _Told, near: float) -> Literal["before",
     Return where a statement that was told later stands beside a line: in front of what it outdates, behind
     what it adds to, or nowhere, as what is said of somebody else's or is far from the query.
     """
-    said, new = one.line.text, folded_names(f"… {one.line.text}") - folded_names(f"… {query}")
+    said = one.line.text
+    new = folded_names(f"… {one.line.text}") - folded_names(f"… {query}")
     names = folded_names(f"… {line.text}") & folded_names(f"… {said}")
     shared = terms_of(f"{line.above} {line.text}") & terms_of(said)
     is_close = score_of(one.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)

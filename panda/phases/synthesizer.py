@@ -1,14 +1,14 @@
 """Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as changed
 from functools import partial
 from itertools import groupby
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
@@ -127,7 +127,8 @@ class Synthesizer:
     def run(self, turn: Turn) -> Advance:
         if turn.reading.is_about_memory:
             return self._of_memory(turn)
-        noted, kept = self._noting.of(turn), kept_again(turn)
+        noted = self._noting.of(turn)
+        kept = kept_again(turn)
         told = [Line(text, node=NodeKind.TURN.id(turn.turn)) for text in dict.fromkeys(n.text for n in noted)]
         answer = self._answer(turn, told, kept)
         own = {line.item for line in told}
@@ -135,10 +136,12 @@ class Synthesizer:
         node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
         provenance = {node_id: self._provenance(turn, node_id) for node_id in node_ids}
         lead = shortfall(turn)
-        lead += [render_noted(noted, " [1]")] if noted else []
+        if noted:
+            lead.append(render_noted(noted, " [1]"))
         if turn.reading.not_stored:
             lead.append(NOT_STORED)
-        lead += [answer.lead] if answer.lead else []
+        if answer.lead:
+            lead.append(answer.lead)
         attached = [*attachments(turn), *kept]
         outcome = decide_outcome(
             turn,
@@ -156,7 +159,7 @@ class Synthesizer:
             said=answer.leads,
             line_numbers=_line_numbers(lines, answer.read),
         )
-        body = "\n\n".join([said, *([answer.note] if answer.note else [])])
+        body = f"{said}\n\n{answer.note}" if answer.note else said
         meta = {
             "answered": outcome in ANSWERED,
             "outcome": outcome,
@@ -169,7 +172,7 @@ class Synthesizer:
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         is_shown = outcome in (TurnOutcome.UNSURE, TurnOutcome.NOT_DONE)
         closest = [self._closest_passage(turn, near) for near in answer.closest if is_shown]
-        files = (replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
+        files = (structs.replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
         return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
     def _answer(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
@@ -177,10 +180,13 @@ class Synthesizer:
         Return what the reply says; of a revision only what was refused is written anew. One that quotes what
         code would quote is composed like that, with what belongs to its lines.
         """
-        items, rejected = [line.item for line in told], _rejected(turn)
+        items = [line.item for line in told]
+        rejected = _rejected(turn)
         refused = {item.text for item in rejected}
         looked_at = [*self._look_at(turn, kept, (), quotes=False), *told, *_step_lines(turn)]
-        read = [line if line.place > 0 else replace(line, place=-n) for n, line in enumerate(looked_at, 1)]
+        read = [
+            line if line.place > 0 else structs.replace(line, place=-n) for n, line in enumerate(looked_at, 1)
+        ]
         last = Cited(self._reader, turn)  # the answer before this one, with the lines that it cites
         repair = repair_of(turn, items)
         standing_lines = [last.line(item) for item in repair.standing] if repair else []
@@ -205,7 +211,7 @@ class Synthesizer:
         if is_quoting or self._is_verbatim(reply, [*offered, *session]):
             quoted = _as_quoted(turn, reply, quoting(), is_quoting=is_quoting, is_repair=repair is not None)
             if quoted is not None:
-                return changed(quoted, note=note)
+                return dataclasses.replace(quoted, note=note)
         written = _worded(turn, reply, sources, offered)
         if repair:
             anew = {line.item: line for line in written}
@@ -219,7 +225,8 @@ class Synthesizer:
 
     def _quoted(self, turn: Turn, kept: Sequence[str]) -> _Answer:
         """Whole lines of the evidence, or what the session itself answers."""
-        rejected, is_by_value = _rejected(turn), asks_by_value(turn.query)
+        rejected = _rejected(turn)
+        is_by_value = asks_by_value(turn.query)
         is_session = turn.reading.recap or bool(turn.reading.turns) or not is_by_value
         session = session_answer(turn, self._reader) if is_session else None
         is_list = session is not None and session.is_list
@@ -272,7 +279,7 @@ class Synthesizer:
         if named := _of_named_pages(turn, offered):
             ranked = self._ranker.rank(turn.meant, [Passage((line,)) for line in named])
             selection = select_closest(turn.meant, ranked, self._ranker)
-            return changed(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
+            return dataclasses.replace(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
         record = turn.folder.find(Evidence)
         ranked = near_passages(record, offered) if record else []
         gathered = {line.id for near in ranked for line in near.passage.lines}
@@ -344,7 +351,10 @@ class Synthesizer:
         def labelled() -> Sequence[Option]:
             label = label_lines(self._reader, turn.context.front.created_at)
             pairs = zip(as_options(offered), offered, strict=True)
-            return [changed(option, label=label(line), shown=numbered_text(line)) for option, line in pairs]
+            return [
+                dataclasses.replace(option, label=label(line), shown=numbered_text(line))
+                for option, line in pairs
+            ]
 
         def cited() -> Sequence[str]:
             quoted = quoting().lines if quoting.is_made else ()
@@ -382,7 +392,8 @@ class Synthesizer:
             said.append(answer_to_forgetting(turn, self._reader, self._left_by_forgetting(turn.reading)))
         if turn.reading.not_stored:
             said.append(NOT_STORED)
-        body, node_id = "\n\n".join(said), NodeKind.TURN.id(turn.turn)
+        body = "\n\n".join(said)
+        node_id = NodeKind.TURN.id(turn.turn)
         outcome = TurnOutcome.TALK  # nothing goes and nothing is kept
         if turn.reading.forget:
             outcome = TurnOutcome.FORGOTTEN
@@ -414,7 +425,9 @@ class Synthesizer:
         return [line for _, group in groups for line in sorted(group, key=lambda line: line.line or 0)]
 
     def _of_list(self, turn: Turn, line: Line, listed: Sequence[Line], *, is_alone: bool) -> list[Line]:
-        query, node, several = turn.meant, self._reader.load(line.node), len(listed) > 1
+        query = turn.meant
+        node = self._reader.load(line.node)
+        several = len(listed) > 1
         all_ = turn.reading.all or (several and _tells_none_apart(query, listed, node))
         whole = wanted_list(line, node.items, node.title, query, all_=all_)
         heads = [other for other in listed if other.heads]
@@ -495,10 +508,13 @@ def _line_numbers(lines: Sequence[Line], read: Sequence[Line]) -> dict[str, list
 
 def _evidence(turn: Turn, lines: Sequence[Line], read: Sequence[Line]) -> Evidence:
     cited = {line.text for line in lines}
-    others = (line if line.left_out else replace(line, left_out=Reason.OTHERS_ANSWER_BETTER) for line in read)
+    others = (
+        line if line.left_out else structs.replace(line, left_out=Reason.OTHERS_ANSWER_BETTER)
+        for line in read
+    )
     offered = (*lines, *(line for line in others if line.text not in cited))
     record = turn.folder.find(Evidence)
-    return replace(record, offered=offered) if record else Evidence((), offered)
+    return structs.replace(record, offered=offered) if record else Evidence((), offered)
 
 
 def _without(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequence[Line]:
@@ -591,9 +607,9 @@ def _as_quoted(
     if replied == quotable:
         return quotation
     if is_quoting and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
-        return changed(quotation, lines=quotation.lines[: len(replied)])
+        return dataclasses.replace(quotation, lines=quotation.lines[: len(replied)])
     if not replied and not is_repair:  # what is near is shown though it is no answer
-        return changed(quotation, lines=_contested(turn, ()), leads={}, lead="")
+        return dataclasses.replace(quotation, lines=_contested(turn, ()), leads={}, lead="")
     return None
 
 
@@ -622,7 +638,7 @@ def _worded(
         if turn.carry.flow.greeted:
             text = without_greeting(text)
         if text:
-            lines.append(reason(by_text.get(text) or replace(line, text=text), Reason.ANSWERS))
+            lines.append(reason(by_text.get(text) or structs.replace(line, text=text), Reason.ANSWERS))
     return lines
 
 
@@ -636,7 +652,7 @@ def _said(reply: Reply[AnswerReply], sources: Sequence[Option], offered: Sequenc
         node_ids = (*(node_id for line in cited for node_id in line.node_ids), *item.node_ids)
         computed = tuple(_computed(figure, offered) for figure in item.computed)
         line = line_of(GatheredItem(item.text, tuple(dict.fromkeys(node_ids)), computed))
-        lines.append(replace(line, rests_on=tuple(line.id for line in cited)))
+        lines.append(structs.replace(line, rests_on=tuple(line.id for line in cited)))
     return lines
 
 

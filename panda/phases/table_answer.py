@@ -96,7 +96,8 @@ def _answer_from_shown(
     if not listing.is_list or not referred.issuperset(listing.refs) or listing.turn is None:
         return None
     node = find_node(reader, NodeKind.TURN.id(listing.turn))
-    shown = {(line.origin, line.text) for line in (node.items if node else ())}
+    lines = node.items if node else ()
+    shown = {(line.origin, line.text) for line in lines}
     origins = [find_node(reader, id_) for id_ in dict.fromkeys(id_ for id_, _ in shown if id_)]
     for table in (table for origin in origins if origin for table in read_tables(origin)):
         rows = tuple(row for row in table.rows if (row.line.node, row.line.text) in shown)

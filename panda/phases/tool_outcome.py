@@ -46,14 +46,19 @@ def render_section(steps: Sequence[Step], progress: Progress | None) -> Section:
 def _step_lines(step: Step) -> list[str]:
     lines = [f"- {one_line(claim.text)} [{claim.source}]" for claim in step.claims[:_SHOWN_CLAIMS]]
     more = len(step.claims) - _SHOWN_CLAIMS
-    lines += [f"- […] {more} more in {step.file_name}"] if more > 0 else []
-    lines += [f"- error: {one_line(step.error)}"] if step.error else []
+    if more > 0:
+        lines.append(f"- […] {more} more in {step.file_name}")
+    if step.error:
+        lines.append(f"- error: {one_line(step.error)}")
     shown = step.text.splitlines()
     lines += [f"    {line}" for line in shown[:_SHOWN_LINES]]
     more = len(shown) - _SHOWN_LINES
-    lines += [f"    […] {more} more lines in {step.file_name}"] if more > 0 else []
-    lines += [f"- note: {one_line(step.note)}"] if step.note else []
-    lines += [f"- conclusion: {one_line(step.conclusion)}"] if step.conclusion else []
+    if more > 0:
+        lines.append(f"    […] {more} more lines in {step.file_name}")
+    if step.note:
+        lines.append(f"- note: {one_line(step.note)}")
+    if step.conclusion:
+        lines.append(f"- conclusion: {one_line(step.conclusion)}")
     return lines or [_NOTHING]
 
 
@@ -63,9 +68,11 @@ def render_results(steps: Sequence[Step]) -> str:
     for step in steps:
         lines = [f"## Step {step.step}: {step.tool} ({step.status})", ""]
         lines += [f"- {one_line(claim.text)} ({claim.source})" for claim in step.claims]
-        lines += [f"- error: {one_line(step.error)}"] if step.error else []
+        if step.error:
+            lines.append(f"- error: {one_line(step.error)}")
         lines += [f"    {line}" for line in step.text.splitlines()]
-        lines += [] if step.claims or step.error or step.text else ["- nothing found"]
+        if not (step.claims or step.error or step.text):
+            lines.append("- nothing found")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n" if parts else ""
 
@@ -166,9 +173,11 @@ def shortfall(turn: Turn) -> list[str]:
         missed = [goal for goal in progress.goals if goal.status != "done"]
         lines = [f"- {goals[goal.id]}: {goal.reason or 'not reached'}" for goal in missed]
         return [*told, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]
+    if turn.mode != "chat":
+        return told
     steps = {step.step: step for step in turn.steps()}
     reasons = []
-    for goal in progress.goals if turn.mode == "chat" else ():
+    for goal in progress.goals:
         outward = [steps[number] for number in goal.steps if TOOLS[steps[number].tool].reaches_out]
         has_failed = bool(outward) and all(step.status != "success" for step in outward)
         if goal.status != "done" and has_failed:

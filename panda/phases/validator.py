@@ -1,8 +1,8 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from functools import partial
 from typing import Any
 
@@ -73,7 +73,7 @@ class Validator:
         answered = answer_items(turn.context.section(Phase.SYNTHESIZER))
         items = [item for item in answered if item.text not in told]
         if not items:
-            return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
+            return Advance(_section("APPROVE", "Nothing is claimed, so nothing needs support."))
         cited = Cited(self.reader, turn)
         issues, rejected = check_items(cited, turn, items)
         plan = turn.plan
@@ -81,9 +81,13 @@ class Validator:
         judged_items: Sequence[ItemVerdict] = ()
         is_last = turn.attempt >= _MOST_REVISIONS
         if issues:
-            verdict, confidence, reason = "REVISE", None, "; ".join(issues)
+            verdict = "REVISE"
+            confidence = None
+            reason = "; ".join(issues)
         elif not is_served(self.executor, VALIDATION, turn):  # quoted lines support themselves
-            verdict, confidence, reason = "APPROVE", None, _REASONS["APPROVE"]
+            verdict = "APPROVE"
+            confidence = None
+            reason = _REASONS["APPROVE"]
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             goals = [goal for goal in plan.goals if goal.goal != turn.analysis.resolved_query]
@@ -97,7 +101,9 @@ class Validator:
                     "answer": as_options(lines),
                     "goals": parts,
                     "recalled": recalled_options(turn),
-                    "ordered": [changed(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}],
+                    "ordered": [
+                        dataclasses.replace(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}
+                    ],
                 },
                 variables={"today": turn.today},
                 extra={
@@ -109,19 +115,24 @@ class Validator:
             )
             judgements = reply.content.goals
             judged_items = _item_verdicts(items, reply.content.items)
-            verdict, confidence = reply.content.verdict, reply.confidence
+            verdict = reply.content.verdict
+            confidence = reply.confidence
             reason = reply.content.reason or _REASONS[verdict]
             if reply.below_threshold and verdict == "APPROVE":
-                verdict, reason = "REVISE", f"The approval is unsure: its confidence is {confidence}."
+                verdict = "REVISE"
+                reason = f"The approval is unsure: its confidence is {confidence}."
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
             denied = [one for one in judged_items if not one.supported]
             if denied and verdict in ("APPROVE", "REVISE"):
                 issues = [one.issue for one in denied]
                 rejected = [one.item.text for one in denied]
-                verdict, confidence, reason = "REVISE", None, "; ".join(issues)
+                verdict = "REVISE"
+                confidence = None
+                reason = "; ".join(issues)
             elif verdict == "REVISE" and is_last and not reply.below_threshold:
                 turn.warn(f"a better answer was asked for and not found, what is supported stays: {reason}")
-                verdict, rejected = "APPROVE", []
+                verdict = "APPROVE"
+                rejected = []
         left_out = verdict == "REVISE" and is_last and 0 < len(rejected) < len(items)
         is_spent = (verdict == "REVISE" and is_last) or (verdict == "RETRY" and turn.round >= _MOST_RETRIES)
         if is_spent and not left_out:
@@ -129,7 +140,15 @@ class Validator:
         judged = goal_verdicts(plan, answered, verdict, judgements)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(
-            verdict, confidence, issues, rejected, reason, judged, best, judged_items, left_out=left_out
+            verdict,
+            reason,
+            confidence=confidence,
+            issues=issues,
+            rejected=rejected,
+            goals=judged,
+            best=best,
+            items=judged_items,
+            left_out=left_out,
         )
         match verdict:
             case "APPROVE":
@@ -169,14 +188,18 @@ def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tupl
     What is wrong with the items of a running or saved answer, a sentence each, and their texts: whether the
     nodes that each cites support it.
     """
-    issues, rejected, steps = [], [], turn.steps()
+    issues = []
+    rejected = []
+    steps = turn.steps()
     wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
     done = recalled_turns(turn) or turn.reading.turns or turn.reading.statements or wrote
     for item in items:
-        sources, (values, faults) = cited.texts(item), cited.computed(item)
+        sources = cited.texts(item)
+        values, faults = cited.computed(item)
         found = "\n".join(text for text in sources if text)
         is_quoted = item.text in one_line(found)
-        held, about = [*sources, *values], [turn.query, *item.node_ids]
+        held = [*sources, *values]
+        about = [turn.query, *item.node_ids]
         missing = check_evidence(without_greeting(item.text), held, about=about)
         if not found:
             issues.append(f"{quote_item(item.text)} cites nothing that exists")
@@ -220,14 +243,14 @@ def _best_attempt(turn: Turn, issues: int) -> str:
 
 def _section(
     verdict: str,
-    confidence: float | None,
-    issues: Sequence[str],
-    rejected: Sequence[str],
     reason: str,
+    *,
+    confidence: float | None = None,
+    issues: Sequence[str] = (),
+    rejected: Sequence[str] = (),
     goals: Sequence[GoalVerdict] = (),
     best: str | None = None,
     items: Sequence[ItemVerdict] = (),
-    *,
     left_out: bool = False,
 ) -> Section:
     meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
@@ -241,5 +264,6 @@ def _section(
     if items:
         supported = sum(one.supported for one in items)
         lines += [f"Items that their sources support, as the model judges: {supported} of {len(items)}"]
-    lines += [f"The best attempt, not approved: {best}"] if best else []
+    if best:
+        lines.append(f"The best attempt, not approved: {best}")
     return Section(Phase.VALIDATOR, (Meta(meta), Text("\n\n".join(line for line in lines if line))))

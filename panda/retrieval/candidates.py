@@ -98,7 +98,8 @@ class Retriever:
         be found.
         """
         report = self.index.freshen(self.user)
-        self.problems, self.behind = report.problems, report.behind
+        self.problems = report.problems
+        self.behind = report.behind
 
         def look(view: IndexView) -> list[Candidate]:
             now = self.clock() if self.clock else None
@@ -154,7 +155,8 @@ def offered_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     preferences and facts 400, research and visits 500 each, knowledge documents 1,000; what exceeds all of it
     together is left out too. Each counts with as much as a prompt shows of it.
     """
-    room, total = dict(_BUDGETS), _TOTAL_TOKENS
+    room = dict(_BUDGETS)
+    total = _TOTAL_TOKENS
     offered: list[Candidate] = []
     for candidate in candidates:
         kind = candidate.node_id.partition(":")[0]
@@ -173,7 +175,8 @@ def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str |
     session's previous turn if it refers to something that was not found, and for somebody who looks for
     something to buy the preferences about money and brands.
     """
-    reading, wanted = analysis.reading, analysis.reading.turns
+    reading = analysis.reading
+    wanted = analysis.reading.turns
     reference = analysis.content_reference
     if reference:
         wanted += [reference.node_id, *analysis.reference_nodes]
@@ -263,12 +266,15 @@ def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
     quality = MISSING if node.quality is None else node.quality
     worth = min(quality, node.confidence)  # what was good has aged since
     stale = is_stale(node, now)
+    reuse = "partial"
+    if stale or worth < _PARTIAL:
+        reuse = "refresh"
+    elif worth >= _FULL:
+        reuse = "full"
     return ResearchCacheMatch(
         matched=True,
         topic=key_of(node.id),
         freshness=None if node.at is None else f"{age_days(node.at, now) * 24:.1f} hours",
         quality=quality,
-        reuse_recommendation=(
-            "refresh" if stale or worth < _PARTIAL else "full" if worth >= _FULL else "partial"
-        ),
+        reuse_recommendation=reuse,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from panda.index.sources import COLUMNS, NO_TIME, IndexEntry
 from panda.index.tables import IndexView, session_key
@@ -43,8 +43,8 @@ _MOST_TERMS = 64
 
 _SPEAKER = re.compile(r"^([^\W\d_][\w.'’ -]{0,40}):\s", re.MULTILINE)
 
-_Floats = npt.NDArray[np.float32]
-_Mask = npt.NDArray[np.bool_]
+_Floats = NDArray[np.float32]
+_Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,16 @@ def rank_rows(
         if in_period[position]:
             bonuses["period"] = float(in_period[position])
         cosine = cosines.get(int(position))
-        ranked.append(Ranked(entry, score, score, cosine, float(scores[position]), bonuses))
+        ranked.append(
+            Ranked(
+                entry,
+                score=score,
+                words=score,
+                cosine=cosine,
+                bm25=float(scores[position]),
+                bonuses=bonuses,
+            )
+        )
     return sorted(_with_meaning(ranked, full), key=lambda one: (-one.score, one.entry.row))[:POOL]
 
 
@@ -162,7 +171,8 @@ def _score_words(view: IndexView, words: Iterable[str]) -> tuple[dict[str, float
     """Weight of each term that occurs, the BM25 of all rows, and that of a row that has each term once."""
     statistics = view.statistics
     count = statistics.count
-    previous, following = statistics.previous, statistics.following
+    previous = statistics.previous
+    following = statistics.following
     lengths = np.append(statistics.lengths, np.float32(0))
     mean = max(float(statistics.lengths.mean()), 1.0)
     lengths[count] = mean
@@ -191,7 +201,8 @@ def _score_periods(view: IndexView, periods: Sequence[Period], allowed: _Mask) -
     times = view.statistics.times
     score = np.zeros(len(times), np.float32)
     for period in periods:
-        start, end = _midnight(period.start), _midnight(period.end) + _DAY_SECONDS
+        start = _midnight(period.start)
+        end = _midnight(period.end) + _DAY_SECONDS
         within = allowed & (times >= start) & (times < end)
         after = allowed & (times >= end) & (times < end + _TOLD_LATER_DAYS * _DAY_SECONDS)
         found = int(within.sum() + after.sum())
@@ -204,7 +215,7 @@ def _midnight(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
 
 
-def _best(total: _Floats, limit: int) -> npt.NDArray[np.intp]:
+def _best(total: _Floats, limit: int) -> NDArray[np.intp]:
     """Positions of the highest scores above 0; of equal ones the first."""
     positions = np.flatnonzero(total > 0)
     if len(positions) > limit:

@@ -24,7 +24,8 @@ from panda.store.visits import SAVED_STATUSES, turn_directories
 
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
-_WAIT_SECONDS, _SHOWN_CHARS = 60.0, 120
+_WAIT_SECONDS = 60.0
+_SHOWN_CHARS = 120
 _FIX = "delete session.json: it is made again from the turns"
 
 
@@ -131,7 +132,8 @@ def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> Non
     numbers = {user: saved_turns(layout.of(user)) for user, _ in sessions}
     with progress("sessions", len(sessions)) as advance:
         for user, session in sorted(sessions):
-            store, held = layout.of(user), numbers[user].get(session, [])
+            store = layout.of(user)
+            held = numbers[user].get(session, [])
             lock = held_lock(store.session_lock(session), holder="panda import", wait_seconds=_WAIT_SECONDS)
             with lock, suppress(FileFormatError):
                 if found := fold_turns(store, session, held):
@@ -141,7 +143,8 @@ def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> Non
 
 def write_session(layout: Layout, session: Session) -> None:
     """Replace session.json, and remove what a killed process left half written; its lock is held."""
-    value, path = encode(session), layout.of(session.user_id).session(session.session_id)
+    value = encode(session)
+    path = layout.of(session.user_id).session(session.session_id)
     sealed = {**value, SEAL: seal_value(value)}
     sweep(path.parent)
     write_atomic(path, json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -224,7 +227,8 @@ def _differences(path: str, found: Session, again: Session | None) -> Iterator[P
     if again is None:
         yield Problem("it has no turns", path, key="turns")
         return
-    before, after = encode(found), encode(again)
+    before = encode(found)
+    after = encode(again)
     flow = before["carry"]["flow"]
     after["carry"]["flow"]["tone"] = flow["tone"]  # a model's, or a rule's of older versions
     pairs = [(name, before[name], after[name]) for name in before if name != "carry"]

@@ -51,18 +51,32 @@ from panda.store.carry import (
 )
 from panda.store.records import SessionTexts, Step
 
-RECENT, WHOLE, LINES = 3, 2, 20  # turns nearly whole, summaries whole and as one line
-_LIMITS, _NOTES, _NOTE_TURNS, _ENTRIES, _ASKED_ABOUT, _NAMES = 30, 8, 3, 50, 12, 20
+RECENT = 3
+WHOLE = 2
+LINES = 20  # turns nearly whole, summaries whole and as one line
+_LIMITS = 30
+_NOTES = 8
+_NOTE_TURNS = 3
+_ENTRIES = 50
+_ASKED_ABOUT = 12
+_NAMES = 20
 _KEPT_BYTES = 256 * 1024
-REPLY_CHARS, HISTORY_CHARS = 400, 1_200
-_SAID_CHARS, _ASKED_CHARS, _GOAL_CHARS, _LINE_CHARS = 160, 120, 200, 240
-_ASSISTANT_CHARS, _USER_CHARS = 12_000, 4_000
+REPLY_CHARS = 400
+HISTORY_CHARS = 1_200
+_SAID_CHARS = 160
+_ASKED_CHARS = 120
+_GOAL_CHARS = 200
+_LINE_CHARS = 240
+_ASSISTANT_CHARS = 12_000
+_USER_CHARS = 4_000
 _KEY = re.compile(r"t\d+_s\d+_(?P<type>\w+)_\d+")
 
 
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     """What a session carries after a turn; an imported turn has a query and a reply alone."""
-    curation, reply, analysis = curation_of(files), reply_of(files), files.analysis
+    curation = curation_of(files)
+    reply = reply_of(files)
+    analysis = files.analysis
     summary = summary_of(previous, files)
     nothing_new = (files.summary and not files.summary.answered) or files.reading.recap
     registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
@@ -73,7 +87,8 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         meant = analysis.references
     asked = split_terms(files.query)
     named = [one.ref for one in registry.records if says(asked, one.label)]
-    short, kind = texts.assistant_summary, texts.assistant_summary_kind
+    short = texts.assistant_summary
+    kind = texts.assistant_summary_kind
     if not (short and kind):
         short, kind = _short_reply(reply)
     recent = RecentTurn(
@@ -111,7 +126,8 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
 
 def carry_within(previous: Carry, files: TurnFiles) -> Carry:
     """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
-    curation, running = curation_of(files), files.analysis is not None
+    curation = curation_of(files)
+    running = files.analysis is not None
     return replace(
         previous,
         entity_curation=_decided(curation, files, Curation()),
@@ -179,7 +195,9 @@ def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pendin
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     """What a turn did: as its summary.json says it, or made of its other files."""
-    written, reply, plan = files.summary, reply_of(files), files.plan
+    written = files.summary
+    reply = reply_of(files)
+    plan = files.plan
     line = clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
     if written is not None and written.steps is not UNSET:
         kept = {name: getattr(written, name, None) for name in TurnSummary.__struct_fields__}
@@ -190,7 +208,8 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     def labels(wanted: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(clip(label, _LINE_CHARS) for label, op in made if op == wanted))[:_NAMES]
 
-    steps, curation = step_records(files), curation_of(files)
+    steps = step_records(files)
+    curation = curation_of(files)
     return TurnSummary(
         turn=files.turn,
         outcome=written.outcome if written else "imported",
@@ -253,7 +272,8 @@ def _curation_line(curation: Curation) -> str | None:
     parts = ["everything dropped"] if curation.clear_all else []
     for word, found in curation.decided.items():
         done = "kept" if word == "retained" else word
-        parts += [f"{done} {', '.join(one.ref for one in found)}"] if found else []
+        if found:
+            parts.append(f"{done} {', '.join(one.ref for one in found)}")
     return clip("; ".join(parts), _LINE_CHARS) if parts else None
 
 
@@ -277,7 +297,8 @@ def to_merge(previous: Carry) -> tuple[int, ...]:
 
 def merge_by_rule(previous: Carry) -> str:
     """The history with the lines of the turns that it has to take in; the oldest lines go first."""
-    mark, summaries = MARK.strip(), {one.turn: one.turn_summary for one in previous.turn_summaries}
+    mark = MARK.strip()
+    summaries = {one.turn: one.turn_summary for one in previous.turn_summaries}
     before = [line for line in previous.history_summary.text.split("\n") if line]
     lines = [line for line in before if line != mark]
     lines += [clip(f"Turn {n}: {summaries.get(n, '')}", _LINE_CHARS) for n in to_merge(previous)]
@@ -288,7 +309,8 @@ def merge_by_rule(previous: Carry) -> str:
 
 
 def _history(previous: Carry, files: TurnFiles) -> History:
-    waiting, texts = to_merge(previous), files.summary.session if files.summary else UNSET
+    waiting = to_merge(previous)
+    texts = files.summary.session if files.summary else UNSET
     if not waiting:
         return previous.history_summary
     if texts is UNSET:
@@ -336,8 +358,10 @@ def _notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
     last = files.turn + _NOTE_TURNS
     for step in step_records(files):
         about = Note(kind="note", text="", turn=files.turn, step=step.step, expires_after_turn=last)
-        kept += [replace(about, text=step.note)] if step.note else []
-        kept += [replace(about, kind="conclusion", text=step.conclusion)] if step.conclusion else []
+        if step.note:
+            kept.append(replace(about, text=step.note))
+        if step.conclusion:
+            kept.append(replace(about, kind="conclusion", text=step.conclusion))
     return tuple(list(dict.fromkeys(kept))[-_NOTES:])
 
 
@@ -354,7 +378,8 @@ def _archive(previous: Carry, files: TurnFiles) -> Archive:
 
 
 def _entry(files: TurnFiles, step: Step, name: str) -> ArchiveEntry:
-    match, chars = _KEY.fullmatch(_key_of(name)), files.artifacts[name]
+    match = _KEY.fullmatch(_key_of(name))
+    chars = files.artifacts[name]
     texts = [value for value in step.arguments.values() if isinstance(value, str)]
     return ArchiveEntry(
         key=_key_of(name),

@@ -12,7 +12,9 @@ from panda.session.turn_files import TurnFiles
 from panda.store.carry import MARK, Carry, Pending, PendingType, clip
 from panda.store.records import Answered
 
-_MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12
+_MESSAGE_CHARS = 2_000
+_PART_CHARS = 200
+_PARTS = 12
 _MOST_OTHER_TURNS = 2
 _SHORT_WORDS = 8
 
@@ -45,16 +47,22 @@ def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | Non
 
 
 def raised_by(files: TurnFiles) -> Pending | None:
-    summary, reflection, plan = files.summary, files.reflection, files.plan
+    summary = files.summary
+    reflection = files.reflection
+    plan = files.plan
     if summary is None or summary.outcome != "clarify":
         return None
     asked_by: Literal[1, 2, 3] = 2
     kind: PendingType = "question"
-    message, parts = summary.question or "", list[str]()
+    message = summary.question or ""
+    parts = list[str]()
     if reflection and reflection.decision == "CLARIFY":
-        asked_by, message = 1, str(reflection.question)
+        asked_by = 1
+        message = str(reflection.question)
     elif plan and plan.next_step == "clarify":
-        asked_by, kind, message = 3, plan.question_kind or "question", plan.question or ""
+        asked_by = 3
+        kind = plan.question_kind or "question"
+        message = plan.question or ""
         parts = [*plan.tasks, *(goal.goal for goal in plan.goals)]
     if len(message) > _MESSAGE_CHARS:
         message = message[: _MESSAGE_CHARS - len(MARK)] + MARK
@@ -72,7 +80,8 @@ def raised_by(files: TurnFiles) -> Pending | None:
 
 def take_answer(previous: Carry, files: TurnFiles) -> Pending | None:
     """The question as it stands once phase 0 of a turn has looked at it."""
-    pending, said = previous.pending_clarification, files.analysis.pending if files.analysis else None
+    pending = previous.pending_clarification
+    said = files.analysis.pending if files.analysis else None
     if pending is None or said is None or said.id != pending.id or said.status != "answered":
         return pending
     return replace(pending, status="answered", answer=said.answer)

@@ -42,8 +42,14 @@ from panda.store.carry import (
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import StepEntity
 
-_MOST, _MOST_BYTES = 500, 90_000
-_LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40
+_MOST = 500
+_MOST_BYTES = 90_000
+_LABEL_CHARS = 100
+_REASON_CHARS = 160
+_SAID_CHARS = 300
+_TURNS = 4
+_LOG = 20
+_MENTIONED = 40
 CLEARED = "cleared"  # how the reason of an entity begins that went with everything else, not by itself
 _SCANNED_CHARS = 20_000
 _NAME = lazy_pattern(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
@@ -94,8 +100,9 @@ def carry_registry(
     before = apply_curation(previous.registry, curation, files.turn)
     known = {one.ref: one for one in before.records}
     for step in files.steps:
-        for found in step.entities if step.status == "success" else ():
-            _add_found(known, found, files.turn, f"t{files.turn}_s{step.step}")
+        if step.status == "success":
+            for entity in step.entities:
+                _add_found(known, entity, files.turn, f"t{files.turn}_s{step.step}")
     own = (NodeKind.TURN.id(files.turn),)
     noted = {
         t
@@ -110,10 +117,12 @@ def carry_registry(
     texts = [text for _, text in listed] or statements
     mentioned: list[str] = []
     for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1):
-        mentioned.append(_add_said(known, label, text, files, at, mentioned))
-    resolved = [ref for ref in (files.analysis.references if files.analysis else ()) if ref in known]
+        mentioned.append(_add_said(known, label, text, files=files, at=at, before=mentioned))
+    references = files.analysis.references if files.analysis else ()
+    resolved = [ref for ref in references if ref in known]
     mentioned = mentioned + resolved if listed else resolved + mentioned
-    replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
+    replied = split_terms(reply[:_SCANNED_CHARS])
+    asked = split_terms(files.query)
     spoken = {*replied, *asked}
     for one in list(known.values()):
         if one.ref not in mentioned and not spoken.issuperset(label_terms(one.label)):
@@ -125,7 +134,8 @@ def carry_registry(
     refs = tuple(dict.fromkeys(mentioned))[:_MENTIONED]
     listing = before.listing
     if listed:  # ordinals count it from now on
-        about, pairs = clip(f"{files.query} {answer}", _SAID_CHARS), zip(refs, listed, strict=False)
+        about = clip(f"{files.query} {answer}", _SAID_CHARS)
+        pairs = zip(refs, listed, strict=False)
         items = tuple(Listed(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs)
         listing = Listing(turn=files.turn, about=about, items=items)
     return _limited(known.values(), structs.replace(before, listing=listing)), refs
@@ -138,7 +148,9 @@ def names(text: str, label: str) -> bool:
 
 def says(terms: Sequence[str], label: str) -> bool:
     wanted = label_terms(label)
-    starts = (at for at, term in enumerate(terms if wanted else ()) if term == wanted[0])
+    if not wanted:
+        return False
+    starts = (at for at, term in enumerate(terms) if term == wanted[0])
     return any(tuple(terms[at : at + len(wanted)]) == wanted for at in starts)
 
 
@@ -167,21 +179,29 @@ def _subjects(statements: Sequence[str]) -> list[str]:
 def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: str) -> None:
     ref = clip(found.ref, _LABEL_CHARS)
     before = known.get(ref)
+    state: State = "active"
+    reason = None
+    if found.op == "delete":
+        state = "dropped"
+        reason = "deleted"
+    elif before is not None:
+        state = before.state
+        reason = before.reason
     known[ref] = Entity(
         ref=ref,
         type=clip(found.type, 40),
         label=clip(found.label, _LABEL_CHARS),
         target=ref if ":" in ref and not ref.startswith("name:") else None,
-        state="dropped" if found.op == "delete" else before.state if before else "active",
+        state=state,
         turns=_touched(before.turns if before else (), turn),
         source=source,
-        reason="deleted" if found.op == "delete" else before.reason if before else None,
+        reason=reason,
         retained=bool(before and before.retained and found.op != "delete"),
     )
 
 
 def _add_said(
-    known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int, before: Sequence[str]
+    known: dict[str, Entity], label: str, text: str, *, files: TurnFiles, at: int, before: Sequence[str]
 ) -> str:
     label = clip(label, _LABEL_CHARS)
     others = [one for one in known.values() if one.ref not in before]
@@ -191,7 +211,8 @@ def _add_said(
         if one.label == label or (is_part and says(label_terms(long), short)):
             return one.ref
     cited = (ids for said, ids in files.statements if said and (said in text or text in said))
-    ref, source = f"t{files.turn}_item_{at}", f"t{files.turn}"
+    ref = f"t{files.turn}_item_{at}"
+    source = f"t{files.turn}"
     target = [*next(cited, ()), NodeKind.TURN.id(files.turn)][0]
     turns = (files.turn,)
     known[ref] = Entity(
@@ -206,7 +227,8 @@ def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
 
 def _limited(records: Iterable[Entity], before: Registry) -> Registry:
     """At most 500 records of 90,000 bytes; what goes first was touched longest ago and is not excluded."""
-    listed, room = set(before.listing.refs), _MOST_BYTES
+    listed = set(before.listing.refs)
+    room = _MOST_BYTES
     held = sorted(
         every := list(records),
         key=lambda one: (one.ref in listed, one.retained, one.state != "active", one.turns[-1:] or (0,)),
@@ -410,7 +432,8 @@ def with_written(rules: Curation, changes: Iterable[CurationChange], carry: Carr
     found: dict[str, list[Judged]] = {"retain": [], "demote": [], "drop": []}
     cleared: str | None = None
     for change in changes:
-        ref, action = change.ref, change.action
+        ref = change.ref
+        action = change.action
         if action == "clear_all":
             cleared = change.reason
         elif ref in known and ref not in decided:

@@ -20,7 +20,12 @@ _STAYING = (
     "carry_notes",
     "turn_summaries",
 )
-_USER_CHARS, _LINE_CHARS, _ACTIVE, _EXCLUDED, _LOG, _BODY_LINES = 500, 300, 24, 20, 5, 12
+_USER_CHARS = 500
+_LINE_CHARS = 300
+_ACTIVE = 24
+_EXCLUDED = 20
+_LOG = 5
+_BODY_LINES = 12
 _ALL_PHASES: tuple[int, ...] = tuple(range(7))
 _OFFERED_TO = (0, 1)
 """Phases that have the entities among their options."""
@@ -52,7 +57,8 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
             text = f"turn {one.turn}: {error}"
             yield CarryLine("turn_summaries", "Errors of earlier turns", text, one.turn, (4, 6))
     for note in carry.carry_notes[::-1]:
-        text, unseen = f"turn {note.turn} {note.kind}: {note.text}", (5,) if note.kind == "note" else ()
+        text = f"turn {note.turn} {note.kind}: {note.text}"
+        unseen = (5,) if note.kind == "note" else ()
         yield CarryLine("carry_notes", "Notes from earlier steps", text, note.turn, unseen)
     yield from _active(carry)
     recent = frozenset(recent_turn.turn for recent_turn in carry.recent_turns)
@@ -62,7 +68,8 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
     yield from _recent(carry)
     yield from _archive(carry, load, shown)
     yield from _turns(newest[1:], "Earlier turns", unseen=(4,), recent=recent)
-    history, summaries = carry.history_summary, {one.turn: one.turn_summary for one in carry.turn_summaries}
+    history = carry.history_summary
+    summaries = {one.turn: one.turn_summary for one in carry.turn_summaries}
     if history.text:
         text = f"up to turn {history.through_turn}: {one_line(history.text)}"
         yield CarryLine("history_summary", "Before that", text, history.through_turn)
@@ -114,7 +121,8 @@ def _active(carry: Carry) -> Iterator[CarryLine]:
     for one in _newest([one for one in carry.registry.records if is_active(one, carry)], _ACTIVE):
         text = f"{one.ref} ({one.type}): {one.label}"
         yield CarryLine("registry", title, text, one.turns[-1], _OFFERED_TO)
-    listing, labels = carry.registry.listing, {one.ref: one.label for one in carry.registry.records}
+    listing = carry.registry.listing
+    labels = {one.ref: one.label for one in carry.registry.records}
     if listing.items:  # a recent turn shows it, too
         unseen = _ALL_PHASES if any(one.turn == listing.turn for one in carry.recent_turns) else ()
         names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
@@ -134,11 +142,13 @@ def _turns(
     Whoever reads what was said in *recent* turns is not told it a second time.
     """
     for one in summaries:
-        head, steps = f"turn {one.turn}", f"{one.steps_completed} of {one.steps_total} done"
+        head = f"turn {one.turn}"
+        steps = f"{one.steps_completed} of {one.steps_total} done"
         made = [f"{word}: {', '.join(names)}" for word, names in one.made.items() if names]
         did = [f"goal ({one.decision}): {one.goal}"] if one.goal and one.detail == "full" else []
         did += [f"concluded: {text}" for text in one.analysis_conclusions]
-        did += [f"entities: {one.entity_curation}"] if one.entity_curation else []
+        if one.entity_curation:
+            did.append(f"entities: {one.entity_curation}")
         worked = [
             f"step {step.step} {step.tool} ({step.step_type}), {step.record_count} records: {step.outcome}"
             for step in one.steps
@@ -157,7 +167,8 @@ def _turns(
 
 
 def _flow(carry: Carry) -> Iterator[CarryLine]:
-    flow, head = carry.flow, carry.head
+    flow = carry.flow
+    head = carry.head
     if head is not None:
         tone = f", tone {flow.tone}" if flow.tone else ""
         greeted = ", greeted already: do not greet again" if flow.greeted else ""
@@ -194,13 +205,17 @@ def _recent(carry: Carry) -> Iterator[CarryLine]:
 
 
 def _archive(carry: Carry, load: Load | None, shown: str | None) -> Iterator[CarryLine]:
-    field, title, unasked = "content_archive", "Kept content", (5, 6)
+    field = "content_archive"
+    title = "Kept content"
+    unasked = (5, 6)
     for one in carry.content_archive.entries[::-1]:
-        size, is_shown = f"{one.chars} characters{', cut' if one.cut else ''}", shown == one.path
+        size = f"{one.chars} characters{', cut' if one.cut else ''}"
+        is_shown = shown == one.path
         text = f"{one.key}: {one.description} ({size})"
         yield CarryLine(field, title, text, one.path, () if is_shown else unasked)
-        for line in load(one.path) if load and is_shown else ():
-            yield CarryLine(field, title, line, one.path, (3,))
+        if load and is_shown:
+            for line in load(one.path):
+                yield CarryLine(field, title, line, one.path, (3,))
     if gone := carry.content_archive.evicted:
         yield CarryLine(field, title, f"[… {gone} older entries are no longer listed]", None, unasked)
 
@@ -225,7 +240,8 @@ def render_carry(
     if count_tokens(whole) <= budget_tokens:
         return whole
     left = budget_tokens - _MARK_TOKENS * len(parts)
-    blocks, stays = [], True
+    blocks = []
+    stays = True
     for (field, title), texts in parts:
         stays = stays and field in _STAYING
         kept, room = _fitting(texts, left - count_tokens(title) - 2, clipped=stays)
@@ -244,7 +260,8 @@ def _fitting(texts: Sequence[str], left: int, *, clipped: bool) -> tuple[list[st
     """The first texts that fit into the tokens *left*, and what is left then; the first may be *clipped*."""
     kept: list[str] = []
     for text in texts:
-        room, size = left - 2, len(text)
+        room = left - 2
+        size = len(text)
         if count_tokens(text) > room and clipped and not kept and room > _MARK_TOKENS:
             while size > len(MARK) + 1 and count_tokens(clip(text, size)) > room:
                 size = size * 4 // 5
@@ -258,7 +275,8 @@ def _fitting(texts: Sequence[str], left: int, *, clipped: bool) -> tuple[list[st
 
 def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
     """The lines for people by field: field, text, files; an empty field has one row that says so."""
-    lines, rows = list(carry_lines(carry)), list[tuple[str, str, str]]()
+    lines = list(carry_lines(carry))
+    rows = list[tuple[str, str, str]]()
     for name, field in FIELDS.items():
         own = [one for one in lines if one.field == name]
         for one in own:

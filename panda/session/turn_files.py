@@ -17,7 +17,9 @@ from panda.store.layout import CONTEXT_MD, TurnPaths, turn_name
 from panda.store.records import Plan, QueryAnalysis, Reflection, Step, Summary, find
 from panda.store.turns import load_steps
 
-_LINE_CHARS, _ASKED_CHARS, _NOTE_CHARS = 160, 120, 300
+_LINE_CHARS = 160
+_ASKED_CHARS = 120
+_NOTE_CHARS = 300
 _TYPES: Mapping[str, StepType] = {
     "create": "write", "write": "write", "edit": "write", "update": "write", "delete": "write",
     "commit": "write", "save": "write", "generate": "generate", "analyze": "analyze", "compare": "analyze",
@@ -56,7 +58,8 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     place = paths / CONTEXT_MD
     context = parse_context(read_text(place), where=str(place))
     steps = tuple(load_steps(paths))
-    query, answer = context.section(Phase.QUERY_ANALYZER), context.section(Phase.SYNTHESIZER)
+    query = context.section(Phase.QUERY_ANALYZER)
+    answer = context.section(Phase.SYNTHESIZER)
     items: Any = answer.meta.get("items", ()) if answer else ()
     made = [name for step in steps for name in step.artifacts]
     sizes = {name: len(read_text(paths / name)) for name in made if (paths / name).is_file()}
