@@ -70,8 +70,8 @@ class Cited:
             if node is None or not lines:
                 texts.append(self._whole(node_id, item.text))
             else:
-                told = step_texts(self._steps, node_id).splitlines()
-                held = [*(_shown(line) for line in lines if _is_held(line, node, told))]
+                claimed = step_texts(self._steps, node_id).splitlines()
+                held = [*(_shown(line) for line in lines if _is_held(line, node, claimed))]
                 texts.append("\n".join((node.title, node.url or "", *held, *self._times(node))))
         return texts
 
@@ -131,13 +131,13 @@ class Cited:
 
     def render(self, items: Sequence[GatheredItem]) -> str:
         """Each item with its number, and below it the lines that it cites."""
-        shown = list[str]()
+        lines = list[str]()
         for n, item in enumerate(items, 1):
-            shown.append(f"{n}. {one_line(item.text)}")
+            lines.append(f"{n}. {one_line(item.text)}")
             for node_id in item.node_ids:
-                shown += [f"   {one_line(line)}" for line in self._render_node(item, node_id)]
-            shown += [f"   = {figure.value} = {figure.expression}" for figure in item.computed]
-        return "\n".join(shown)
+                lines += [f"   {one_line(line)}" for line in self._render_node(item, node_id)]
+            lines += [f"   = {figure.value} = {figure.expression}" for figure in item.computed]
+        return "\n".join(lines)
 
     def _render_node(self, item: GatheredItem, node_id: str) -> Iterator[str]:
         """Yield a node that an item cites, and those of its lines that support the item, by headings."""
@@ -176,14 +176,14 @@ class Cited:
         """All that a node says; of a long one what is near to a text."""
         if node_id == NodeKind.TURN.id(self._turn.turn):
             return self._turn.query
-        told = step_texts(self._steps, node_id)
+        claimed_text = step_texts(self._steps, node_id)
         if kind_of(node_id) is NodeKind.STEP:
-            return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
+            return f"{node_id.replace(':', ' ')}\n{claimed_text}" if claimed_text else ""
         node = self._nodes(node_id)
         if node is None:
-            return told
-        said = node.text_near(near)
-        return "\n".join((node.title, node.url or "", said, *self._times(node), told))
+            return claimed_text
+        node_text = node.text_near(near)
+        return "\n".join((node.title, node.url or "", node_text, *self._times(node), claimed_text))
 
 
 def _lists(nodes: Sequence[Node]) -> dict[str, list[str]]:
@@ -204,10 +204,10 @@ def _shown(line: Line) -> str:
     return f"{line.above}: {line.text}" if line.above else line.text
 
 
-def _is_held(line: Line, node: Node, told: Sequence[str]) -> bool:
+def _is_held(line: Line, node: Node, claimed_lines: Sequence[str]) -> bool:
     """Whether its node still has a line, or a tool claimed it."""
     plain = replace(line, text=without_last_seen(line.text))
-    return trace(plain, node) in ("same", "moved") or line.text in told
+    return trace(plain, node) in ("same", "moved") or line.text in claimed_lines
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:

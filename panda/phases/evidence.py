@@ -161,8 +161,8 @@ def read_lines(query: str, documents: Sequence[LoadedDocument], closest: Closest
     ranked = sorted(closest.scored(query, list(unique.values())), key=score_of, reverse=True)
     first = {line.node: line for line in reversed(ranked)}
     others = [line for line in ranked if first[line.node] is not line]
-    kept = {line.text: line for line in [*first.values(), *others][:_MOST_LINES]}
-    return [kept[text] for text in unique if text in kept]
+    chosen = {line.text: line for line in [*first.values(), *others][:_MOST_LINES]}
+    return [chosen[text] for text in unique if text in chosen]
 
 
 def gather(
@@ -223,9 +223,9 @@ def gathered_lines(turn: Turn) -> list[Line]:
     return lines_of(turn, turn.gathered, record.gathered if record else ())
 
 
-def lines_of(turn: Turn, sections: Sequence[GatheredSection], known: Sequence[Line]) -> list[Line]:
+def lines_of(turn: Turn, sections: Sequence[GatheredSection], gathered: Sequence[Line]) -> list[Line]:
     """What §2 says, each text once, without the constraints; of turns that the query names, with the turn."""
-    lines = {line.item: line for line in known}
+    lines = {line.item: line for line in gathered}
     items = [item for part in sections if part.title != CONSTRAINTS for item in part.items]
     unique = {item.text: lines.get(item) or line_of(item) for item in reversed(items)}
     return [_named(turn, line) for line in reversed(unique.values())]
@@ -275,9 +275,9 @@ def ordered_findings(turn: Turn, steps: Sequence[Step]) -> set[str | None]:
     """
     if turn.reading.of_documents:
         return {*turn.document_nodes}
-    made = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
+    research_steps = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
     ordered = turn.reading.mood == "orders"
-    return {claim.node_id for step in made for claim in step.claims} if ordered else set()
+    return {claim.node_id for step in research_steps for claim in step.claims} if ordered else set()
 
 
 def standing(lines: Sequence[Line]) -> list[Line]:
@@ -360,9 +360,9 @@ class _Filters:
     def _is_stale(self, line: Line) -> bool:
         if not self._read_anew or Reason.CLAIMED_BY_TOOL in line.why:
             return False
-        told = kind_of(line.node) in _TOLD and _changes(line)
+        is_dated = kind_of(line.node) in _TOLD and _changes(line)
         of_another = not self._others.isdisjoint(map(str.lower, split_words(line.text)))
-        return not self._read_anew.isdisjoint(line.node_ids) or (told and not of_another)
+        return not self._read_anew.isdisjoint(line.node_ids) or (is_dated and not of_another)
 
     def _is_outdated(self, line: Line) -> bool:
         confirmed = {price for current in self._current for price in _prices(current)}

@@ -27,14 +27,14 @@ def plan_goals(
     that code notes; if none is left, the query. Of goals with the same id the first keeps it, and
     dependencies on it mean that one; those that name no goal or lead in a circle are dropped.
     """
-    given = [goal for goal in goal_replies if one_line(goal.goal)]
+    replies = [goal for goal in goal_replies if one_line(goal.goal)]
     sentences = [sentence for sentence in split_sentences(query) if sentence not in statements]
-    given = given or [GoalReply(goal=sentence) for sentence in sentences or [query]]
-    given = given[:MOST_GOALS]
-    ids = [goal.id or f"G{number}" for number, goal in enumerate(given, 1)]
+    replies = replies or [GoalReply(goal=sentence) for sentence in sentences or [query]]
+    replies = replies[:MOST_GOALS]
+    ids = [goal.id or f"G{number}" for number, goal in enumerate(replies, 1)]
     free = (f"G{number}" for number in count(1) if f"G{number}" not in ids)
     ids = [id_ if id_ not in ids[:at] else next(free) for at, id_ in enumerate(ids)]
-    needs = {id_: list(dict.fromkeys(goal.depends_on)) for id_, goal in zip(ids, given, strict=True)}
+    needs = {id_: list(dict.fromkeys(goal.depends_on)) for id_, goal in zip(ids, replies, strict=True)}
     for id_, wanted in needs.items():
         needs[id_] = []
         for other in wanted:
@@ -52,19 +52,19 @@ def plan_goals(
             depends_on=tuple(needs[id_]),
             success_criteria=goal.success_criteria,
         )
-        for number, (id_, goal) in enumerate(zip(ids, given, strict=True), 1)
+        for number, (id_, goal) in enumerate(zip(ids, replies, strict=True), 1)
     )
 
 
 def _needed(goal: str, needs: Mapping[str, Sequence[str]]) -> set[str]:
-    found: set[str] = set()
+    needed: set[str] = set()
     waiting = [goal]
     while waiting:
         name = waiting.pop()
-        if name in needs and name not in found:
-            found.add(name)
+        if name in needs and name not in needed:
+            needed.add(name)
             waiting += needs[name]
-    return found
+    return needed
 
 
 def goals_progress(
@@ -129,7 +129,7 @@ def goal_verdicts(
     reached = plan.progress.goals if plan.progress else ()
     blocked = {goal.id: goal.reason for goal in reached if goal.status == "blocked"}
     judged = {judgement.id: judgement for judgement in judgements}
-    found = []
+    verdicts = []
     for goal in plan.goals:
         shared = max((share_of_words(goal.goal, item.text) for item in items), default=0.0)
         is_alone = len(plan.goals) == 1 and goal.id not in blocked
@@ -139,9 +139,9 @@ def goal_verdicts(
             met = judged[goal.id].met
             why = judged[goal.id].why
         if verdict == "APPROVE" and met:
-            found.append(GoalVerdict(goal.id, "met", why))
+            verdicts.append(GoalVerdict(goal.id, "met", why))
         elif goal.id in blocked:
-            found.append(GoalVerdict(goal.id, "blocked", blocked[goal.id]))
+            verdicts.append(GoalVerdict(goal.id, "blocked", blocked[goal.id]))
         else:
-            found.append(GoalVerdict(goal.id, "unmet", why))
-    return found
+            verdicts.append(GoalVerdict(goal.id, "unmet", why))
+    return verdicts

@@ -193,8 +193,8 @@ def _excluded(turn: Turn, plan: Plan) -> list[str]:
     """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
     texts = [plan.goal, plan.approach, *plan.tasks, *(goal.goal for goal in plan.goals)]
     query = turn.analysis.resolved_query
-    found = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
-    return [f"{one.ref} ({one.label}): {one.reason}" for one in found]
+    excluded = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
+    return [f"{entity.ref} ({entity.label}): {entity.reason}" for entity in excluded]
 
 
 def _refusal(turn: Turn, plan: Plan) -> str | None:

@@ -61,7 +61,7 @@ class Reflection:
         reason = _answers(turn) or self._find_antecedent(turn)
         if reason is not None:
             return _proceed(turn, reason, None)
-        summaries = "\n".join(f"Turn {number}: {said}" for number, said in turn.recent(_RECENT))
+        summaries = "\n".join(f"Turn {number}: {summary}" for number, summary in turn.recent(_RECENT))
         recipe = self.executor.book.recipe_for(REFLECTION.name, turn.mode, turn.intent)
         reply = ask(
             self.executor,
@@ -119,7 +119,7 @@ class Reflection:
 
     def _look(self, turn: Turn) -> Sequence[Line]:
         ranked = self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
-        looked_at = [*turn.document_nodes, *(one.node_id for one in ranked)]
+        looked_at = [*turn.document_nodes, *(candidate.node_id for candidate in ranked)]
         nodes = [node for node_id in looked_at if (node := find_node(self.reader, node_id))]
         return self.closest.best_lines(turn.meant, nodes)
 
@@ -161,8 +161,8 @@ def _curated(turn: Turn, record: records.Reflection, changes: Sequence[CurationC
 
 
 def _entities(turn: Turn) -> list[Option]:
-    records = sorted(turn.carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
-    return [Option(one.ref, f"{one.label} ({one.state})") for one in records[:_OFFERED]]
+    records = sorted(turn.carry.registry.records, key=lambda entity: entity.turns[-1:], reverse=True)
+    return [Option(entity.ref, f"{entity.label} ({entity.state})") for entity in records[:_OFFERED]]
 
 
 def _answers(turn: Turn) -> str | None:

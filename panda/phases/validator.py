@@ -53,8 +53,8 @@ class ItemVerdict:
 
     @property
     def issue(self) -> str:
-        told = f"{quote_item(self.item.text)} is not what {', '.join(self.item.node_ids)} says"
-        return f"{told}: {self.why}" if self.why else told
+        mismatch = f"{quote_item(self.item.text)} is not what {', '.join(self.item.node_ids)} says"
+        return f"{mismatch}: {self.why}" if self.why else mismatch
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Validator:
     closest: ClosestLines  # says how close the items are to the query
 
     def run(self, turn: Turn) -> PhaseOutcome:
-        told = {one.text for one in turn.reading.statements}
+        statements = {statement.text for statement in turn.reading.statements}
         answered = answer_items(turn.context.section(Phase.SYNTHESIZER))
-        items = [item for item in answered if item.text not in told]
+        items = [item for item in answered if item.text not in statements]
         if not items:
             return Advance(_section("APPROVE", "Nothing is claimed, so nothing needs support."))
         cited = Cited(self.reader, turn)
@@ -92,7 +92,7 @@ class Validator:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             goals = [goal for goal in plan.goals if goal.goal != turn.analysis.resolved_query]
             parts = [Option(goal.id, goal.goal) for goal in goals]  # of the query itself the verdict tells
-            found = ordered_findings(turn, turn.steps())
+            ordered_ids = ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
                 VALIDATION,
@@ -102,7 +102,9 @@ class Validator:
                     "goals": parts,
                     "recalled": recalled_options(turn),
                     "ordered": [
-                        dataclasses.replace(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}
+                        dataclasses.replace(o, prior=1.0)
+                        for o in as_options(lines)
+                        if ordered_ids & {*o.node_ids}
                     ],
                 },
                 variables={"today": turn.today},
@@ -122,10 +124,10 @@ class Validator:
                 verdict = "REVISE"
                 reason = f"The approval is unsure: its confidence is {confidence}."
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
-            denied = [one for one in judged_items if not one.supported]
+            denied = [item_verdict for item_verdict in judged_items if not item_verdict.supported]
             if denied and verdict in ("APPROVE", "REVISE"):
-                issues = [one.issue for one in denied]
-                rejected = [one.item.text for one in denied]
+                issues = [item_verdict.issue for item_verdict in denied]
+                rejected = [item_verdict.item.text for item_verdict in denied]
                 verdict = "REVISE"
                 confidence = None
                 reason = "; ".join(issues)
@@ -196,12 +198,12 @@ def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tupl
     for item in items:
         sources = cited.texts(item)
         values, faults = cited.computed(item)
-        found = "\n".join(text for text in sources if text)
-        is_quoted = item.text in one_line(found)
+        cited_text = "\n".join(text for text in sources if text)
+        is_quoted = item.text in one_line(cited_text)
         held = [*sources, *values]
         about = [turn.query, *item.node_ids]
         missing = check_evidence(without_greeting(item.text), held, about=about)
-        if not found:
+        if not cited_text:
             issues.append(f"{quote_item(item.text)} cites nothing that exists")
         elif faults:
             issues.append(f"{quote_item(item.text)} computes wrongly: {'; '.join(faults)}")
@@ -235,8 +237,8 @@ def _item_verdicts(items: Sequence[GatheredItem], verdicts: Sequence[ItemVerdict
 
 def _best_attempt(turn: Turn, issues: int) -> str:
     judged = [document.section(Phase.VALIDATOR) for document in turn.superseded()]
-    found: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
-    counts = [len(one) for one in found]
+    issue_lists: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
+    counts = [len(issue_list) for issue_list in issue_lists]
     best = min(range(len(counts)), key=lambda place: (counts[place], -place), default=None)
     return "§5" if best is None or issues <= counts[best] else f"attempts/{best + 1}/context.md"
 
@@ -256,13 +258,13 @@ def _section(
     meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
     meta |= {"issues": list(issues), "rejected": list(rejected)}
     meta |= {"goals": {goal.id: goal.verdict for goal in goals}} if goals else {}
-    meta |= {"items": {str(one.n): one.supported for one in items}} if items else {}
+    meta |= {"items": {str(item.n): item.supported for item in items}} if items else {}
     meta |= {"left_out": True} if left_out else {}
     meta |= {"best_attempt": best} if best else {}
     lines = [f"**Verdict:** {verdict}", reason]
     lines += ["\n".join(f"- {g.id}: {g.verdict}" + (f" ({g.why})" if g.why else "") for g in goals)]
     if items:
-        supported = sum(one.supported for one in items)
+        supported = sum(item.supported for item in items)
         lines += [f"Items that their sources support, as the model judges: {supported} of {len(items)}"]
     if best:
         lines.append(f"The best attempt, not approved: {best}")

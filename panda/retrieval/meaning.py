@@ -124,9 +124,13 @@ class Meaning:
             passages = passages[np.argsort(far[passages], kind="stable")[:_MOST_PASSAGES]]
         looked_at = np.concatenate([own, passages])
         digests = placed.digests_at(looked_at)
-        kept = self._encoder.find(digests)
+        stored = self._encoder.find(digests)
         query_vector = self._encoder.encode([query])[0]
-        pairs = [(at, kept[one]) for at, one in zip(looked_at.tolist(), digests, strict=True) if one in kept]
+        pairs = [
+            (at, stored[digest])
+            for at, digest in zip(looked_at.tolist(), digests, strict=True)
+            if digest in stored
+        ]
         cosines = unpack([vector for _, vector in pairs]) @ query_vector if pairs else []
         itself: dict[int, float] = {}
         best: dict[int, float] = {}
@@ -187,7 +191,7 @@ class Meaning:
         digests: set[bytes] = set()
         for user in users:
             for _, records in self._blocks(user):
-                digests.update(one.tobytes() for one in records["digest"])
+                digests.update(digest.tobytes() for digest in records["digest"])
         self._encoder.store.keep_only(digests, users, self._encoder.info.digest)
 
     def _batches(
@@ -203,13 +207,13 @@ class Meaning:
                 user,
                 lambda view, some=some: (view.entries(some), view.statistics),  # type: ignore[misc]
             )
-            found = np.array(sorted(entries), np.int64)
-            contents = statistics.contents[statistics.find(found)[0]].tolist()
-            by_row = dict(zip(found.tolist(), contents, strict=True))
+            present = np.array(sorted(entries), np.int64)
+            contents = statistics.contents[statistics.find(present)[0]].tolist()
+            by_row = dict(zip(present.tolist(), contents, strict=True))
             for row in filter(entries.__contains__, some):
                 passages = _passages_of(reader, entries[row]) if with_passages else None
                 batch.append(_Row(row, by_row[row], row_text(entries[row]), passages))
-                if sum(len(one.texts) for one in batch) >= texts:
+                if sum(len(queued.texts) for queued in batch) >= texts:
                     yield batch
                     batch = []
         if batch:
@@ -219,22 +223,24 @@ class Meaning:
         """Compute and keep what the rows of a batch lack; how many texts had no vector, and rows are done."""
         texts = dict.fromkeys(text for row in batch for text in row.texts)
         digests = {text: self._encoder.digest(text) for text in texts if is_english(text)}
-        kept = self._encoder.find([*digests.values()])
+        stored = self._encoder.find([*digests.values()])
         lasting = self._encoder.store.load(digests.values())  # what was asked just now is known, and not kept
         new: dict[str, None] = {}
         done: list[_Row] = []
         for row in batch:
-            lacks = [text for text in row.texts if text in digests and digests[text] not in kept]
+            lacks = [text for text in row.texts if text in digests and digests[text] not in stored]
             lacks = [text for text in dict.fromkeys(lacks) if text not in new]
             new.update(dict.fromkeys(lacks[: most - len(new)]))
             if any(text not in new for text in lacks):
                 break
             done.append(row)
         vectors = dict(zip((digests[text] for text in new), self._encoder.encode_packed([*new]), strict=True))
-        told = {digests[text] for row in done for text in row.texts if text in digests}
-        passing = {digest: kept[digest] for digest in told if digest in kept and digest not in lasting}
+        done_digests = {digests[text] for row in done for text in row.texts if text in digests}
+        passing = {
+            digest: stored[digest] for digest in done_digests if digest in stored and digest not in lasting
+        }
         keys = [key for row in done for key in row.keys(digests)]
-        records = _records(keys, kept | vectors, self._encoder.width)
+        records = _records(keys, stored | vectors, self._encoder.width)
         self._replace(user, np.array([row.row for row in done], np.int64), records, passing | vectors)
         return len(new) + len(texts) - len(digests), len(done)
 

@@ -118,18 +118,18 @@ def rank_rows(
                 bonuses=bonuses,
             )
         )
-    return sorted(_with_meaning(ranked, full), key=lambda one: (-one.score, one.entry.row))[:POOL]
+    return sorted(_with_meaning(ranked, full), key=lambda row: (-row.score, row.entry.row))[:POOL]
 
 
 def _with_meaning(ranked: Sequence[Ranked], full: float) -> list[Ranked]:
     """The rows with what their meaning adds: the more, the less of the query's words the best row has."""
-    best = max([full, *(one.words for one in ranked)]) or 1.0
-    nearest = max((one.cosine for one in ranked if one.cosine is not None), default=0.0)
-    found = []
-    for one in ranked:
-        cosine = nearest * one.words / best if one.cosine is None else one.cosine
-        found.append(replace(one, score=one.words + MEANING_WEIGHT * best * max(cosine, 0.0)))
-    return found
+    best = max([full, *(row.words for row in ranked)]) or 1.0
+    nearest = max((row.cosine for row in ranked if row.cosine is not None), default=0.0)
+    rescored = []
+    for row in ranked:
+        cosine = nearest * row.words / best if row.cosine is None else row.cosine
+        rescored.append(replace(row, score=row.words + MEANING_WEIGHT * best * max(cosine, 0.0)))
+    return rescored
 
 
 def searched_words(query: str, now: datetime) -> list[str]:
@@ -205,8 +205,8 @@ def _score_periods(view: IndexView, periods: Sequence[Period], allowed: _Mask) -
         end = _midnight(period.end) + _DAY_SECONDS
         within = allowed & (times >= start) & (times < end)
         after = allowed & (times >= end) & (times < end + _TOLD_LATER_DAYS * _DAY_SECONDS)
-        found = int(within.sum() + after.sum())
-        weight = _PERIOD_WEIGHT * math.log1p((len(times) - found + 0.5) / (found + 0.5))
+        count = int(within.sum() + after.sum())
+        weight = _PERIOD_WEIGHT * math.log1p((len(times) - count + 0.5) / (count + 0.5))
         score = np.maximum(score, np.where(within, weight, np.where(after, weight / 2, 0)).astype(np.float32))
     return score
 
@@ -242,12 +242,12 @@ class _Look:
         parts = list(_parts(entry))
         terms = [split_terms(text) for _, text in parts]
         spoken: set[str] = set()
-        for (speakers, _), said in zip(parts, terms, strict=True):
+        for (speakers, _), part_terms in zip(parts, terms, strict=True):
             if named := speakers & self._words:
-                spoken.update(set(said) - {term for name in named for term in query_terms(name)})
+                spoken.update(set(part_terms) - {term for name in named for term in query_terms(name)})
         if share := self._share(spoken):
             bonuses["speaker"] = 1 + _SPEAKER_BONUS * share
-        if near := max((self._nearness(found) for found in terms), default=0.0):
+        if near := max((self._nearness(own_terms) for own_terms in terms), default=0.0):
             bonuses["nearness"] = 1 + _NEARNESS_BONUS * near
         return bonuses
 
@@ -281,9 +281,9 @@ def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
 def matched_columns(entry: IndexEntry, words: Iterable[str]) -> dict[str, list[str]]:
     """Which of some words stand in which column of a row; columns without any are left out."""
     terms: dict[str, str] = {term: word for word in words for term in query_terms(word)}
-    found: dict[str, list[str]] = {}
+    by_column: dict[str, list[str]] = {}
     for column in COLUMNS:
         there = set(split_terms(getattr(entry, column)))
         if matched := list(dict.fromkeys(word for term, word in terms.items() if term in there)):
-            found[column] = matched
-    return found
+            by_column[column] = matched
+    return by_column

@@ -66,7 +66,9 @@ def raised_by(files: TurnFiles) -> Pending | None:
         parts = [*plan.tasks, *(goal.goal for goal in plan.goals)]
     if len(message) > _MESSAGE_CHARS:
         message = message[: _MESSAGE_CHARS - len(MARK)] + MARK
-    questions = [clip(one, _PART_CHARS) for one in split_sentences(message) if one.endswith("?")]
+    questions = [
+        clip(sentence, _PART_CHARS) for sentence in split_sentences(message) if sentence.endswith("?")
+    ]
     return Pending(
         id=f"q{files.turn}",
         asked_turn=files.turn,
@@ -74,17 +76,17 @@ def raised_by(files: TurnFiles) -> Pending | None:
         type=kind,
         message=message,
         questions=tuple(questions[:_PARTS]),
-        plan=tuple(clip(one, _PART_CHARS) for one in parts[:_PARTS]),
+        plan=tuple(clip(part, _PART_CHARS) for part in parts[:_PARTS]),
     )
 
 
 def take_answer(previous: Carry, files: TurnFiles) -> Pending | None:
     """The question as it stands once phase 0 of a turn has looked at it."""
     pending = previous.pending_clarification
-    said = files.analysis.pending if files.analysis else None
-    if pending is None or said is None or said.id != pending.id or said.status != "answered":
+    answer = files.analysis.pending if files.analysis else None
+    if pending is None or answer is None or answer.id != pending.id or answer.status != "answered":
         return pending
-    return replace(pending, status="answered", answer=said.answer)
+    return replace(pending, status="answered", answer=answer.answer)
 
 
 def carry_pending(previous: Carry, files: TurnFiles) -> Pending | None:

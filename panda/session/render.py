@@ -233,7 +233,7 @@ def render_carry(
     phase: int,
     *,
     load: Load,
-    shown: str | None = None,
+    shown_path: str | None = None,
     budget_tokens: int = CARRY_TOKENS,
 ) -> str:
     """
@@ -241,7 +241,7 @@ def render_carry(
     open question, constraints, exclusions, errors, notes, active entities and the last summary stay, the rest
     goes, last first, and each field that loses something says so.
     """
-    lines = carry_lines(carry, load, shown)
+    lines = carry_lines(carry, load, shown_path)
     read = (line for line in lines if phase in FIELDS[line.field].read_by and phase not in line.unseen)
     parts = [(key, [line.text for line in part]) for key, part in groupby(read, lambda line: line[:2])]
     whole = "\n".join(_block(title, texts) for (_, title), texts in parts)

@@ -61,8 +61,8 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     query = context.section(Phase.QUERY_ANALYZER)
     answer = context.section(Phase.SYNTHESIZER)
     items: Any = answer.meta.get("items", ()) if answer else ()
-    made = [name for step in steps for name in step.artifacts]
-    sizes = {name: len(read_text(paths / name)) for name in made if (paths / name).is_file()}
+    names = [name for step in steps for name in step.artifacts]
+    sizes = {name: len(read_text(paths / name)) for name in names if (paths / name).is_file()}
     return TurnFiles(
         turn=number,
         session_id=context.front.session_id,
@@ -114,8 +114,8 @@ def step_records(files: TurnFiles) -> tuple[StepRecord, ...]:
 def outcome_line(step: Step) -> str:
     if step.status != "success":
         return clip(f"{step.status}: {step.error}", _LINE_CHARS)
-    said = [one_line(claim.text) for claim in step.claims]
-    return clip("; ".join(said), _LINE_CHARS) if said else "nothing found"
+    claims = [one_line(claim.text) for claim in step.claims]
+    return clip("; ".join(claims), _LINE_CHARS) if claims else "nothing found"
 
 
 def record_count(step: Step) -> int:
@@ -130,6 +130,6 @@ def entity_ops(step: Step) -> Iterator[tuple[str, str]]:
 
 def blocked_reason(files: TurnFiles) -> str | None:
     progress = files.plan.progress if files.plan else None
-    given = progress.reason if progress and progress.ending == "blocked" else None
-    reason = given or next((step.error for step in files.steps if step.status == "blocked"), None)
+    progress_reason = progress.reason if progress and progress.ending == "blocked" else None
+    reason = progress_reason or next((step.error for step in files.steps if step.status == "blocked"), None)
     return clip(reason, 2 * _LINE_CHARS) if reason else None
