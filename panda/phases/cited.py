@@ -205,13 +205,15 @@ def _shown(line: Line) -> str:
 
 
 def _is_held(line: Line, node: Node, claimed_lines: Sequence[str]) -> bool:
-    """Whether its node still has a line, or a tool claimed it."""
+    """Return whether the node still has the line, or a tool claimed it."""
     plain = replace(line, text=without_last_seen(line.text))
     return trace(plain, node) in ("same", "moved") or line.text in claimed_lines
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:
-    """What the tools of this turn told of a node; of a step, as "step:2", everything that it gave."""
+    """
+    Return what the tools of this turn claimed of a node; of a step, such as "step:2", all that it returned.
+    """
     texts: list[str] = []
     for step in steps:
         own = node_id == NodeKind.STEP.id(step.step) and step.status == "success"

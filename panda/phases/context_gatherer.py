@@ -107,7 +107,7 @@ def _ruled(plan: RetrievalPlan) -> list[str]:
 
 
 def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) -> bool:
-    """Whether a node has expired, or a line of §2 tells of a price or stock that it saw long ago."""
+    """Return whether a node has expired, or a line of §2 gives a price or stock that was seen long ago."""
     items = [item for section in sections for item in section.items if node.id in item.node_ids]
     return is_stale(node, now) or any(is_line_stale(node, item.text) for item in items)
 
@@ -406,7 +406,7 @@ class ContextGatherer:
         return self._settled(turn, first)
 
     def _settled(self, turn: Turn, gathered: Gathered) -> Gathered:
-        """What phase 2 comes to, with a warning of what a reader of the answer should know."""
+        """Return the result of phase 2; warn where the answer may not rest on enough."""
         if gathered.values.verdict.status == "retry":
             turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
         return gathered
@@ -679,10 +679,10 @@ class ContextGatherer:
 
 
 def _lacks_lines(sections: Sequence[GatheredSection], first: Gathered) -> bool:
-    """Whether a second draft holds no line, and the first does."""
+    """Return whether a second draft holds no line although the first does."""
     return not _holds_nodes(sections) and _holds_nodes(first.values.sections)
 
 
 def _holds_nodes(sections: Sequence[GatheredSection]) -> bool:
-    """Whether §2 holds a line of a node, and not the query's constraints alone."""
+    """Return whether §2 holds a line of a node, and not the query's constraints alone."""
     return any(section.node_ids for section in sections)

@@ -224,7 +224,10 @@ def gathered_lines(turn: Turn) -> list[Line]:
 
 
 def lines_of(turn: Turn, sections: Sequence[GatheredSection], gathered: Sequence[Line]) -> list[Line]:
-    """What §2 says, each text once, without the constraints; of turns that the query names, with the turn."""
+    """
+    Return the lines of §2, each text once, without the constraints; a line of a turn that the query names
+    says which turn.
+    """
     lines = {line.item: line for line in gathered}
     items = [item for part in sections if part.title != CONSTRAINTS for item in part.items]
     unique = {item.text: lines.get(item) or line_of(item) for item in reversed(items)}
@@ -249,8 +252,8 @@ def _named(turn: Turn, line: Line) -> Line:
 
 def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = None) -> list[Line]:
     """
-    What the tools of this turn claimed, or *steps* of it. A claim about the user's own words cites this turn,
-    one that no node holds its step, as "step:2".
+    Return what the tools of this turn claimed, or *steps* of it. A claim about the user's own words cites
+    this turn, one that no node holds cites its step, such as "step:2".
     """
     lines = []
     load = cache(partial(find_node, reader))

@@ -85,8 +85,9 @@ def recalled_options(turn: Turn) -> list[Option]:
 
 def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     """
-    What answers a query for turns that it names, for what the session was about, for a step of a list by its
-    number or place, for what of a list still counts, or for a list as a whole; None for any other.
+    Return what answers a query for turns that it names, for what the session was about, for a step of a list
+    by its number or place, for what of a list still counts, or for a list as a whole; None for any other
+    query.
     """
     reading = turn.reading
     is_shown = reading.mood == "asks" or (reading.mood == "orders" and turn.mode != "code")
@@ -101,8 +102,8 @@ def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 
 def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswer | None:
     """
-    What named turns answered: of each the lines that share words with the query, else all of them; of many
-    turns what was asked and answered in one line each.
+    Return what named turns answered: of each turn the lines that share words with the query, else all its
+    lines; of many turns one line each with what was asked and answered.
     """
     quoted: list[Line] = []
     leads: dict[GatheredItem, str] = {}
@@ -148,7 +149,7 @@ def _recalled(turn: Turn) -> Iterator[Line]:
 
 
 def _exchange(record: TurnRecord) -> Line:
-    """What was asked in a turn and what was answered, as one line."""
+    """Return one line with what was asked in a turn and what was answered."""
     reply = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
     reply = f"“{reply}”" if reply.endswith("?") else reply
     asked = f"“{clip(record.query, _ASKED_CHARS)}” – {reply or 'no answer was found'}"
@@ -156,7 +157,7 @@ def _exchange(record: TurnRecord) -> Line:
 
 
 def name_of(line: Line) -> str:
-    """What people call what a line is about: its label, or of a row the first cell that is no number."""
+    """Return the name of what a line is about: its label, or of a row the first cell without digits."""
     text = line.text.removeprefix(line.carried)
     if line.form != "row":
         return label_of(text)

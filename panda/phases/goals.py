@@ -71,9 +71,9 @@ def goals_progress(
     goals: Sequence[Goal], steps: Sequence[Step], *, said_done: Sequence[str] = (), ended: bool = False
 ) -> tuple[GoalProgress, ...]:
     """
-    How far each goal has come: done if the model says so or a call for it found something, blocked if its
-    calls failed, else open. Once no further call comes, what only failed is blocked, and what waits for it
-    too.
+    Return how far each goal has come: done if the model says so or a call for it found something, blocked if
+    its calls failed, else open. Once no further call comes, a goal whose calls all failed is blocked, and so
+    is what waits for it.
     """
     progress: dict[str, GoalProgress] = {}
     for goal in goals:
@@ -122,9 +122,9 @@ def goal_verdicts(
     plan: Plan, items: Sequence[GatheredItem], verdict: str, judgements: Sequence[GoalVerdictReply] = ()
 ) -> list[GoalVerdict]:
     """
-    What the answer is worth for each goal. Without the model's word, *judgements*, a goal is met if
-    the answer is approved and it is the only one, or shares a word with an item; one whose tools failed only
-    if it does, else it is blocked.
+    Return the verdict on each goal. Without the model's word, *judgements*, a goal is met if the answer is
+    approved and it is the only one, or shares a word with an item; one whose tools failed only if it shares a
+    word, else it is blocked.
     """
     reached = plan.progress.goals if plan.progress else ()
     blocked = {goal.id: goal.reason for goal in reached if goal.status == "blocked"}

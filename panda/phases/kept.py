@@ -47,7 +47,7 @@ class Kept:
 
 
 def kept_things(reader: NodeReader) -> list[Kept]:
-    """What holds of what the user told, thing by thing, the oldest first."""
+    """Return what still holds of what the user told, one entry a thing, the oldest first."""
     things = [_kept(thing, nodes) for thing, nodes in reader.told_things()]
     return sorted(things, key=lambda thing: (thing.turns[-1:], thing.ref))
 
@@ -125,7 +125,7 @@ def meant_to_go(turn: Turn, request: ForgetRequest, reader: NodeReader, closest:
 
 
 def _sentence_holds(thing: Kept, things: Sequence[Kept], terms: Collection[str]) -> bool:
-    """Whether the sentence that a thing stands in has each of some terms, clause by clause."""
+    """Return whether the sentence that a thing stands in has all the terms, and its clauses one of them."""
     clauses = [clause for other in things for clause in other.thing.clauses if other.ref == thing.ref]
     words = {term for clause in clauses for term in forget_terms(clause.text)}
     own = {term for clause in thing.thing.clauses for term in forget_terms(clause.text)}
@@ -148,7 +148,7 @@ def _near(
 
 
 def asked_to_forget(turn: Turn, reader: NodeReader) -> list[Kept]:
-    """What the turn right before asked whether to forget, in the order listed; [] if it did not."""
+    """Return what the turn right before asked whether to forget, in the order listed; [] if it did not."""
     pending = turn.carry.pending_clarification
     if pending is None or pending.status != "open" or [pending.asked_turn] != [*turn.earlier[-1:]]:
         return []
@@ -207,7 +207,7 @@ def why_nothing_goes(turn: Turn) -> str | None:
 
 
 def forgets_now(turn: Turn) -> bool:
-    """Whether the save of a turn takes something out of memory, or out of the turn itself."""
+    """Return whether saving a turn removes something from memory, or from the turn itself."""
     reading = turn.reading
     if turn.ending != "approved" or turn.metadata.run is not None:
         return False
@@ -243,8 +243,8 @@ def _shown(thing: Kept) -> str:
 
 def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) -> str:
     """
-    What a turn that forgets says: what goes, what of its sentences stays, and where else the words stand;
-    never what is forgotten.
+    Return the text of a turn that forgets: what goes, what of its sentences stays, and where else the words
+    stand; never what is forgotten.
 
     Args:
         left: Places that hold the same and stay as they are.
@@ -270,7 +270,7 @@ def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) ->
 
 
 def _name_of(thing: Kept, turn: Turn) -> str:
-    """What a thing is, by its key or by words of the query, but not by all that was told."""
+    """Return a name for a thing, from its key or from words of the query, never all that was told."""
     if thing.label:
         return thing.label
     terms = forget_terms(thing.text)

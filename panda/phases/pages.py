@@ -68,7 +68,7 @@ def named_pages(turn: Turn) -> list[str]:
 
 def speaks_of(query: str, text: str) -> bool:
     """
-    Whether a text has one of the names that the query has, or the query has none.
+    Return whether a text has one of the names that the query has, or the query has none.
 
     >>> speaks_of("What does the HP Victus 15 cost?", "Lenovo LOQ 15 Laptop")
     False

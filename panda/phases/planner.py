@@ -184,13 +184,18 @@ def _fresh_research(turn: Turn) -> list[Option]:
 
 
 def _new_search(turn: Turn) -> list[Option]:
-    """What is ordered and hangs on how things are now: it is looked for anew, whatever is saved."""
+    """
+    Return the query as an order that needs current data, to be searched anew whatever is saved; [] if it is
+    none.
+    """
     is_live = turn.analysis.data_requirements.needs_live_data and turn.reading.mood == "orders"
     return [Option("o1", turn.analysis.resolved_query, (), 1.0)] if is_live else []
 
 
 def _excluded(turn: Turn, plan: Plan) -> list[str]:
-    """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
+    """
+    Return what the user ruled out and the plan uses all the same; what the query itself says does not count.
+    """
     texts = [plan.goal, plan.approach, *plan.tasks, *(goal.goal for goal in plan.goals)]
     query = turn.analysis.resolved_query
     excluded = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)

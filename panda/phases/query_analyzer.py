@@ -215,7 +215,7 @@ def entity_options(carry: Carry) -> list[Option]:
 
 
 def _is_beside_forgetting(statement: str, meant: Meant) -> bool:
-    """Whether a statement of a message that forgets tells something of its own, to be kept."""
+    """Return whether a statement of a message that forgets tells something of its own, to be kept."""
     terms = {term for thing in meant.things for term in forget_terms(thing.words)}
     return find_forget_request(statement) is None and terms.isdisjoint(forget_terms(statement))
 
@@ -438,8 +438,8 @@ class QueryAnalyzer:
 
     def _meant_to_go(self, turn: Turn, reading: Reading, wish: bool | None) -> tuple[Meant | None, bool]:
         """
-        What is to be forgotten, None if nothing is, and whether the user is asked first: an order in the
-        user's own words that means one thing word for word is carried out, and so is what answers the
+        Return what is to be forgotten, None if nothing is, and whether the user is asked first. An order in
+        the user's own words that means one thing word for word is carried out, and so is an answer to the
         question of the turn before; all else is asked about.
         """
         offered = asked_to_forget(turn, self.reader)

@@ -109,7 +109,7 @@ def ask(
 
 
 def is_served(executor: RecipeExecutor, contract: StepContract[Any], turn: Turn) -> bool:
-    """Whether something that is set can reply to a step; some phases go on without."""
+    """Return whether one of the configured models can reply to a step; some phases go on without a reply."""
     return executor.unsupported(executor.book.key_for(contract.name, turn.mode, turn.intent)) is None
 
 

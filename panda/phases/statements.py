@@ -119,7 +119,10 @@ class _Staging:
         return Noted(statement.text, node_id, subject.relation, after or None, replaces)
 
     def _subject(self, statement: Statement) -> Subject:
-        """What it is about; a correction by a part of the key means the one thing that has it."""
+        """
+        Return the subject of a statement; a correction by a part of the key means the only subject that has
+        it.
+        """
         entity = f"user:{self._user}" if statement.entity is None else normalise_entity(statement.entity)
         subject = Subject("local", entity, statement.key or "")
         if statement.action != "corrects" or self._held(subject) is not None:
@@ -336,7 +339,7 @@ def _values(text: str) -> set[tuple[str, str]]:
 
 
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
-    """What the user told in other turns, the oldest first."""
+    """Return what the user told in other turns, the oldest first."""
     reference = turn.analysis.content_reference
     is_on = reference and is_statement_id(reference.node_id)
     on = reference.source_turn if reference and is_on else None  # the turn that told it

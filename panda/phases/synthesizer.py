@@ -453,7 +453,7 @@ class Synthesizer:
         return list_lines if asked or any(part.id == line.id for part in list_lines) else [line, *list_lines]
 
     def _left_out(self, turn: Turn, lines: Sequence[Line]) -> dict[str, int]:
-        """How many lines of each list are not quoted, where that has to be told."""
+        """Return how many lines of each list are not quoted, by list name, where the answer has to say so."""
         counts = {}
         for line in lines:
             if (
@@ -573,9 +573,9 @@ def _asked_for(
     query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
 ) -> list[Line] | None:
     """
-    What is quoted of a list in the place of one of its lines: the step that is asked for by its place; of a
-    list that is wanted (*whole*), or of which several lines are quoted, those that say what the query tells
-    apart.
+    Return what is quoted of a list in the place of one of its lines: the step that is asked for by its place;
+    of a list that is wanted (*whole*), or of which several lines are quoted, the lines that the query singles
+    out. None where the query singles nothing out.
     """
     own = (candidate for candidate in lists_of(node) if candidate.name in (line.list_id, line.heads))
     if (note_list := next(own, None)) is None:
@@ -674,7 +674,7 @@ def _computed(figure: ComputedReply, offered: Sequence[Line]) -> Computed:
 
 
 def _step_lines(turn: Turn) -> list[Line]:
-    """What tools gave besides claims, each step as a whole."""
+    """Return a line for each step that returned something besides claims."""
     return [
         Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step))
         for step in turn.steps()
@@ -700,7 +700,7 @@ def _tidy(text: str) -> str:
 
 
 def _rejected(turn: Turn) -> list[GatheredItem]:
-    """What §6 refused of earlier attempts; the same text may come back with other nodes."""
+    """Return the items of earlier attempts that §6 refused; the same text may come back with other nodes."""
     return [item for attempt in turn.superseded() for item in _refused_in(attempt)]
 
 

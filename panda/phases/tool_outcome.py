@@ -145,7 +145,10 @@ def kept_again(turn: Turn) -> list[str]:
 
 
 def is_undone(turn: Turn) -> bool:
-    """Whether tools were planned, every clause orders, none to find or show, and no tool did it."""
+    """
+    Return whether tools were planned, every clause orders something other than finding or showing, and no
+    tool did it.
+    """
     clauses = turn.reading.clauses
     orders = bool(clauses) and all(
         clause.mood == "orders" and not orders_to_look(clause.text) for clause in clauses

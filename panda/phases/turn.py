@@ -193,7 +193,9 @@ class Turn:
 
     @property
     def present_carry(self) -> Carry:
-        """What it knows of its session, with what its own phases before the present one have decided."""
+        """
+        Return what the turn knows of its session, with what its own phases before the present one decided.
+        """
         if self._present is None:
             files = TurnFiles(
                 turn=self.turn,
@@ -257,7 +259,7 @@ class Turn:
 
     @contextmanager
     def as_one_execution(self) -> Iterator[None]:
-        """What a tool asks while it runs counts as one execution together, as the call of a tool."""
+        """Count all that a tool asks while it runs as one execution, the call of the tool."""
         self._joined = 0
         try:
             yield
@@ -290,7 +292,7 @@ class Turn:
         self._calls.append(call)
 
     def knows_prefix(self, digest: str) -> bool:
-        """Whether a prefix was written down before; from now on it counts as written."""
+        """Return whether a prefix was written down before; from now on it counts as written."""
         is_known = digest in self._prefixes
         self._prefixes.add(digest)
         return is_known

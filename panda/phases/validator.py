@@ -187,8 +187,8 @@ def _beside_items(turn: Turn) -> str:
 
 def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
     """
-    What is wrong with the items of a running or saved answer, a sentence each, and their texts: whether the
-    nodes that each cites support it.
+    Return what is wrong with the items of a running or saved answer, a sentence each, and the texts of those
+    items: each item has to be supported by the nodes that it cites.
     """
     issues = []
     rejected = []

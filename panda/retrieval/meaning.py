@@ -336,13 +336,15 @@ class _Row:
 
 
 def say_missing(rows: int) -> str:
-    """What a user is told of rows that lack vectors."""
+    """Return the message for a user about rows that lack vectors."""
     sources = "source is" if rows == 1 else "sources are"
     return f"{rows:,} {sources} not yet found by meaning; `panda index rebuild` sees to it"
 
 
 def row_text(entry: IndexEntry) -> str:
-    """What a row says, clipped: of a turn query and answer, of anything else title and content."""
+    """
+    Return the clipped text of a row: of a turn its query and answer, of anything else its title and content.
+    """
     if entry.number is not None:
         return shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
     if kind_of(entry.node_id) in (NodeKind.MEMORY, NodeKind.FACT):

@@ -268,7 +268,7 @@ class _Look:
 
 
 def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
-    """What is said in a row, with the words that its speaker is called by."""
+    """Yield the words that each speaker in a row is called by, with what that speaker says."""
     for text, person in ((entry.query, "first"), (entry.response, "second")):
         pieces = _SPEAKER.split(text)
         if pieces[0].strip():

@@ -197,7 +197,10 @@ def check_open(store: UserStore, session: str) -> None:
 
 
 def verify_session(store: UserStore, session: str) -> list[Problem]:
-    """What differs between a session's file and its turns: each field, and each saved turn that it lacks."""
+    """
+    Return the differences between a session's file and its turns: each field, and each saved turn that it
+    lacks.
+    """
     path = str(store.session(session))
     try:
         on_disk = load_session(store, session, sealed=False)

@@ -73,7 +73,7 @@ _KEY = re.compile(r"t\d+_s\d+_(?P<type>\w+)_\d+")
 
 
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
-    """What a session carries after a turn; an imported turn has a query and a reply alone."""
+    """Return what a session carries after a turn; an imported turn has a query and a reply alone."""
     curation = curation_of(files)
     reply = reply_of(files)
     analysis = files.analysis
@@ -127,7 +127,9 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
 
 
 def carry_within(previous: Carry, files: TurnFiles) -> Carry:
-    """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
+    """
+    Return what the later phases of a running turn see: what it found, with what its phases 0 and 1 decided.
+    """
     curation = curation_of(files)
     running = files.analysis is not None
     return replace(
@@ -176,7 +178,7 @@ def _limits(previous: Carry, files: TurnFiles, curation: Curation) -> tuple[Cons
 def _flow(
     previous: Carry, files: TurnFiles, curation: Curation, *, raised: Pending | None, reply: str
 ) -> Flow:
-    """How the conversation goes with a turn; *raised* is the question that it ended with."""
+    """Return how the conversation goes with a turn; *raised* is the question that it ended with."""
     expressed_text = next((clause.text for clause in files.reading.clauses if clause.mood == "tells"), None)
     expressed = clip(expressed_text, _SAID_CHARS) if expressed_text else None  # be it a feeling or a wish
     return Flow(
@@ -202,7 +204,7 @@ def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pendin
 
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
-    """What a turn did: as its summary.json says it, or made of its other files."""
+    """Return the summary of a turn, from its summary.json or else made from its other files."""
     written = files.summary
     reply = reply_of(files)
     plan = files.plan

@@ -20,7 +20,10 @@ _SHORT_WORDS = 8
 
 
 def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered | None:
-    """What a query does to the open question: answered, or open if it is about something else."""
+    """
+    Return what a query does to the open question: answered, or open if it is about something else; None if no
+    question is open.
+    """
     if pending is None or pending.status != "open":
         return None
     yes = reading.agreement == "agrees"
@@ -39,7 +42,9 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered
 
 
 def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | None:
-    """What a bare "yes" asks for: the question with the answer behind it; None if the query says more."""
+    """
+    Return what a bare "yes" asks for: the question with the answer behind it; None if the query says more.
+    """
     pending = carry.pending_clarification
     if pending is None or answer is None or not answer.agreed or len(query.split()) > _SHORT_WORDS:
         return None

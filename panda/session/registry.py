@@ -153,7 +153,7 @@ def carry_registry(
 
 
 def names(text: str, label: str) -> bool:
-    """Whether a text has all the terms of a label, one after the other."""
+    """Return whether a text has all the terms of a label, one after the other."""
     return says(split_terms(text), label)
 
 
@@ -267,7 +267,9 @@ def _size(ref: str, label: str, reason: str) -> int:
 
 
 def is_active(entity: Entity, carry: Carry) -> bool:
-    """Whether an entity counts now: retained, or touched in one of the last two turns or the running one."""
+    """
+    Return whether an entity counts now: retained, or touched in one of the last two turns or the running one.
+    """
     window = [recent.turn for recent in carry.recent_turns[-2:]]
     return entity.state == "active" and (entity.retained or not window or entity.turns[-1:] >= (window[0],))
 
@@ -370,8 +372,8 @@ def replace_references(query: str, references: Sequence[Mention], carry: Carry) 
 
 def follow_up(query: str, references: Sequence[Mention], carry: Carry) -> str | None:
     """
-    What a query that only names another thing ("And the last one?") asks: the last query that asked something
-    of a thing, with the names of the new one.
+    Return what a query that only names another thing ("And the last one?") asks: the last query that asked
+    something of a thing, with the names of the new one; None if there is none.
     """
     if not any(mention.refs for mention in references) or not _is_bare(query, references):
         return None
@@ -402,9 +404,9 @@ def find_decisions(
     query: str, carry: Carry, mentioned: Sequence[str] = ()
 ) -> tuple[tuple[Excluded, ...], str | None]:
     """
-    What a query decides on the entities of its session, each with the user's words: kept, or back because it
-    is named, then without words; of a kind that is not wanted ("no cod"); removed ("forget the HP"). And the
-    words that drop everything, if any do.
+    Return what a query decides on the entities of its session, each with the user's words: kept, or back
+    because it is named, then without words; of a kind that is not wanted ("no cod"); removed ("forget the
+    HP"). The second value is the words that drop everything; None if none do.
     """
     cleared = find_clearing(query)
     if cleared:

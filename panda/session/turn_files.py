@@ -46,7 +46,7 @@ class TurnFiles:
 
     @property
     def reading(self) -> Reading:
-        """What the query means; of a turn without a reading only whether it looks back."""
+        """Return what the query means; of a turn without a reading only whether it looks back."""
         return self.analysis.reading if self.analysis else Reading(recap=plain_recap(self.query))
 
     @property
@@ -80,7 +80,9 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
 
 
 def call_digest(tool: str, arguments: Mapping[str, object]) -> str:
-    """What makes a tool call the same again, in whatever order its arguments are given."""
+    """
+    Return the digest by which equal tool calls are recognised, in whatever order their arguments are given.
+    """
     text = json.dumps([tool, arguments], ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
