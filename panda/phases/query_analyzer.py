@@ -255,9 +255,9 @@ class QueryAnalyzer:
         recent = turn.recent(_RECENT)
         references = References(tuple(find_references(turn.query, turn.carry)), turn.carry)
         recent_stems = {stem(word.lower()) for _, summary in recent for word in split_words(summary)}
-        pronouns = (
-            [] if references.words else [pronoun.words for pronoun in find_pronouns(turn.query, recent_stems)]
-        )
+        pronouns: list[str] = []
+        if not references.words:
+            pronouns = [pronoun.words for pronoun in find_pronouns(turn.query, recent_stems)]
         candidates = references.candidates()
         targets: list[Option] = []
         if (references.words or pronouns) and not references.refs:
@@ -413,9 +413,8 @@ class QueryAnalyzer:
             wish: Whether the reply says that something is to be forgotten; None if it says nothing of it.
         """
         if declines_storing(turn.query) and forget_terms(turn.query):
-            not_stored = tuple(clause.text for clause in reading.clauses if not is_question(clause.text)) or (
-                turn.query,
-            )
+            stated = [clause.text for clause in reading.clauses if not is_question(clause.text)]
+            not_stored = tuple(stated or [turn.query])
             mood: Mood = "asks" if any(is_question(clause.text) for clause in reading.clauses) else "tells"
             clauses = tuple(
                 structs.replace(clause, mood="asks" if is_question(clause.text) else "tells")

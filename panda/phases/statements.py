@@ -266,7 +266,8 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
                 adds = {later_line.item: later_line}  # the newest
             if place == "before" and few:
                 before.add(item)
-                gone |= {item} if corrects or turn.reading.now else set()
+                if corrects or turn.reading.now:
+                    gone.add(item)
                 first[later_line.item] = later_line
             elif place and later_line.item not in quoted:
                 last[later_line.item] = later_line

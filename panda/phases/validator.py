@@ -257,10 +257,14 @@ def _section(
 ) -> Section:
     meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
     meta |= {"issues": list(issues), "rejected": list(rejected)}
-    meta |= {"goals": {goal.id: goal.verdict for goal in goals}} if goals else {}
-    meta |= {"items": {str(item.n): item.supported for item in items}} if items else {}
-    meta |= {"left_out": True} if left_out else {}
-    meta |= {"best_attempt": best} if best else {}
+    if goals:
+        meta["goals"] = {goal.id: goal.verdict for goal in goals}
+    if items:
+        meta["items"] = {str(item.n): item.supported for item in items}
+    if left_out:
+        meta["left_out"] = True
+    if best:
+        meta["best_attempt"] = best
     lines = [f"**Verdict:** {verdict}", reason]
     lines += ["\n".join(f"- {g.id}: {g.verdict}" + (f" ({g.why})" if g.why else "") for g in goals)]
     if items:

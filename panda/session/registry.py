@@ -89,18 +89,12 @@ def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision,
     log = [*previous.decision_log]
     if curation.clear_all:
         log.append(Decision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
-    log += [
-        Decision(turn=turn, action="retain", ref=judged.ref, reason=judged.reason)
-        for judged in curation.retained
-    ]
-    log += [
-        Decision(turn=turn, action="demote", ref=judged.ref, reason=judged.reason)
-        for judged in curation.demoted
-    ]
-    log += [
-        Decision(turn=turn, action="drop", ref=judged.ref, reason=judged.reason)
-        for judged in curation.dropped
-    ]
+    for judged in curation.retained:
+        log.append(Decision(turn=turn, action="retain", ref=judged.ref, reason=judged.reason))
+    for judged in curation.demoted:
+        log.append(Decision(turn=turn, action="demote", ref=judged.ref, reason=judged.reason))
+    for judged in curation.dropped:
+        log.append(Decision(turn=turn, action="drop", ref=judged.ref, reason=judged.reason))
     return tuple(log[-_LOG:])
 
 
@@ -325,11 +319,9 @@ def _settled(mention: Mention, carry: Carry) -> Mention:
     if mention.how == "counted":
         spoken = (recent.entities_mentioned for recent in reversed(carry.recent_turns))
         pair = next((refs for refs in spoken if len(refs) == 2), ())
-        return (
-            replace(mention, refs=pair, options=listing.refs)
-            if mention.words[:4].lower() == "both"
-            else mention
-        )
+        if mention.words[:4].lower() != "both":
+            return mention
+        return replace(mention, refs=pair, options=listing.refs)
     if mention.how == "named":
         entities = {entity.ref: entity for entity in carry.registry.records}
         active = [ref for ref in mention.options if ref in entities and is_active(entities[ref], carry)]
@@ -362,9 +354,9 @@ def replace_references(query: str, references: Sequence[Mention], carry: Carry) 
     for mention in reversed(references):
         meant_labels = [labels[ref] for ref in mention.refs if ref in labels]
         if meant_labels:
-            text = " and ".join(
-                [", ".join(meant_labels[:-1]), meant_labels[-1]] if meant_labels[1:] else meant_labels
-            )
+            text = meant_labels[0]
+            if len(meant_labels) > 1:
+                text = f"{', '.join(meant_labels[:-1])} and {meant_labels[-1]}"
             text = f"{mention.words[:5]} of {text}" if mention.how == "which" else text
             query = query[: mention.start] + text + query[mention.end :]
     return query
@@ -426,9 +418,8 @@ def find_decisions(
     exclusions += [
         Excluded(ref, "keep", "") for ref, at in states.items() if at != "active" and ref in spoken
     ]
-    return tuple(
-        sorted(exclusions, key=lambda exclusion: ("keep", "demote", "drop").index(exclusion.action))
-    ), None
+    exclusions.sort(key=lambda exclusion: ("keep", "demote", "drop").index(exclusion.action))
+    return tuple(exclusions), None
 
 
 def curation_of_reading(reading: Reading) -> Curation:

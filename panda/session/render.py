@@ -103,9 +103,8 @@ def _newest(entities: Sequence[Entity], most: int) -> list[Entity]:
 
 
 def _excluded(carry: Carry) -> Iterator[CarryLine]:
-    for entity in _newest(
-        [entity for entity in carry.registry.records if entity.state != "active"], _EXCLUDED
-    ):
+    excluded = [entity for entity in carry.registry.records if entity.state != "active"]
+    for entity in _newest(excluded, _EXCLUDED):
         text = f"{entity.ref} ({entity.label}): {entity.state}, {entity.reason}"
         yield CarryLine("registry", "Excluded, not to be used", text, entity.turns[-1])
     curation = carry.entity_curation
@@ -120,15 +119,15 @@ def _excluded(carry: Carry) -> Iterator[CarryLine]:
 def _active(carry: Carry) -> Iterator[CarryLine]:
     """Yield what is being talked about; phases 0 and 1 have it among their options."""
     title = "Entities that are being talked about"
-    for entity in _newest([entity for entity in carry.registry.records if is_active(entity, carry)], _ACTIVE):
+    active = [entity for entity in carry.registry.records if is_active(entity, carry)]
+    for entity in _newest(active, _ACTIVE):
         text = f"{entity.ref} ({entity.type}): {entity.label}"
         yield CarryLine("registry", title, text, entity.turns[-1], _OFFERED_TO)
     listing = carry.registry.listing
     labels = {entity.ref: entity.label for entity in carry.registry.records}
     if listing.items:  # a recent turn shows it, too
-        unseen = (
-            _ALL_PHASES if any(recent_turn.turn == listing.turn for recent_turn in carry.recent_turns) else ()
-        )
+        is_recent = any(recent_turn.turn == listing.turn for recent_turn in carry.recent_turns)
+        unseen = _ALL_PHASES if is_recent else ()
         names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
         text = f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
         yield CarryLine("registry", title, text, listing.turn, (*unseen, *_OFFERED_TO))
@@ -149,11 +148,9 @@ def _turns(
         head = f"turn {summary.turn}"
         steps = f"{summary.steps_completed} of {summary.steps_total} done"
         entity_lists = [f"{word}: {', '.join(names)}" for word, names in summary.made.items() if names]
-        did = (
-            [f"goal ({summary.decision}): {summary.goal}"]
-            if summary.goal and summary.detail == "full"
-            else []
-        )
+        did = []
+        if summary.goal and summary.detail == "full":
+            did.append(f"goal ({summary.decision}): {summary.goal}")
         did += [f"concluded: {text}" for text in summary.analysis_conclusions]
         if summary.entity_curation:
             did.append(f"entities: {summary.entity_curation}")
