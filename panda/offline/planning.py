@@ -92,9 +92,9 @@ def _tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str
 
 def tool_probabilities(text: str, offered: Sequence[str], models: OfflineModels) -> dict[str, float]:
     """Return the probability of each offered tool that the classifier knows."""
-    known = {name: value for name, value in models.classify("tool", text).items() if name in offered}
-    total = sum(known.values())
-    return {name: value / total for name, value in known.items()}
+    scores = {name: value for name, value in models.classify("tool", text).items() if name in offered}
+    total = sum(scores.values())
+    return {name: value / total for name, value in scores.items()}
 
 
 def _project_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str]:

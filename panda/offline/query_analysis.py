@@ -84,7 +84,7 @@ def _written(reading: Reading, query: str, signals: MessageSignals | None) -> di
     values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reading))
     for name in ("details", "now", "address", "pasted"):
         values.pop(name, None)
-    turns = [{"words": one.words, "refs": [*one.refs]} for one in referred_turns(query)]
+    turns = [{"words": referred.words, "refs": [*referred.refs]} for referred in referred_turns(query)]
     values["references"] = [entry for entry in values.get("references", ()) if entry not in turns]
     if signals is not None and signals.forgets > 0:
         corrects = signals.moods["tells"] > signals.forgets and says_otherwise(query)

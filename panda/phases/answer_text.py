@@ -25,7 +25,7 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
     >>> [(one.text, one.node_ids) for one in found]
     [('It costs $697.', ('visit:a',)), ('It is light.', ('visit:a', 'turn:2'))]
     """
-    found = []
+    items = []
     for part in _paragraphs(text):
         lines = part.split("\n")
         code = _code_lines(lines)
@@ -35,8 +35,8 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
         bare = [line if at in code else _MARK.sub("", line) for at, line in enumerate(lines)]
         plain = "\n".join(bare).strip("\n").rstrip()
         if plain.strip() and node_ids:
-            found.append(GatheredItem(plain, cited or tuple(node_ids)))
-    return found
+            items.append(GatheredItem(plain, cited or tuple(node_ids)))
+    return items
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -83,15 +83,15 @@ def list_name(line: Line) -> str:
 
 def without_doubles(lines: Sequence[Line]) -> list[Line]:
     """The lines without those that say nearly the same as an earlier one, all numbers and names included."""
-    kept: list[Line] = []
+    distinct: list[Line] = []
     for line in lines:
-        if not any(_is_double(line.text.split(), other.text.split()) for other in kept):
-            kept.append(line)
-    return kept
+        if not any(_is_double(line.text.split(), other.text.split()) for other in distinct):
+            distinct.append(line)
+    return distinct
 
 
 def _is_double(words: Sequence[str], others: Sequence[str]) -> bool:
-    mine, theirs = ({word.casefold() for word in one} for one in (words, others))
+    mine, theirs = ({word.casefold() for word in side} for side in (words, others))
     differing = mine ^ theirs
     tells = any(
         word != word.lower() or not word.isalpha()
@@ -107,17 +107,17 @@ def render_answer(
     *,
     left_out: Mapping[str, int],
     lead: Sequence[str] = (),
-    said: Mapping[GatheredItem, str],
+    leads: Mapping[GatheredItem, str],
     line_numbers: Mapping[str, Sequence[int]] | None = None,
 ) -> str:
     """
-    The answer as the user reads it: each line with its marks and what is *said* in front, then the list of
+    The answer as the user reads it: each line with its marks and what leads in (*leads*), then the list of
     sources, *places* by node, and what was computed. Neighbours of one list stand as one; *left_out* tells
     how many of a list are not quoted, *line_numbers* by node where in its file the lines stand.
     """
     numbers = {node_id: n for n, node_id in enumerate(places, 1)}
     blocks: list[str] = []
-    names = ["" if line.item in said else _group_name(line) for line in lines]
+    names = ["" if line.item in leads else _group_name(line) for line in lines]
     for name, group in groupby(zip(names, lines, strict=True), key=lambda pair: pair[0]):
         together = [line for _, line in group]
         marks = ["".join(f" [{numbers[node_id]}]" for node_id in line.node_ids) for line in together]
@@ -129,7 +129,7 @@ def render_answer(
                 blocks[-1] += f"\n\n… and {left_out[name]} more in {places[together[0].node]}"
         else:
             pairs = zip(together, marks, strict=True)
-            blocks += [f"{said.get(line.item, '')}{_marked(line.text, mark)}" for line, mark in pairs]
+            blocks += [f"{leads.get(line.item, '')}{_marked(line.text, mark)}" for line, mark in pairs]
     at = {node_id: f":{','.join(map(str, own))}" for node_id, own in (line_numbers or {}).items()}
     sources = [
         f"- [{numbers[node_id]}] {node_id}, {place}{at.get(node_id, '')}" for node_id, place in places.items()
@@ -161,7 +161,9 @@ def _comparison(lines: Sequence[Line], marks: Sequence[str]) -> str:
 def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
     if lines[0].heads:
         head = f"{escape_quote(lines[0].text)}{marks[0]}"
-        return [head, *(_list_blocks(lines[1:], marks[1:])[-1:] if lines[1:] else [])]
+        if len(lines) == 1:
+            return [head]
+        return [head, *_list_blocks(lines[1:], marks[1:])[-1:]]
     carried = next((line.carried for line in lines if line.carried), "")
     blocks = [f"{escape_quote(carried.strip())}"] if carried else []
     texts = [line.text.removeprefix(carried) for line in lines]
@@ -173,7 +175,12 @@ def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
         return [*blocks, "\n".join(f"| {' | '.join(row)} |" for row in table)]
     listed = []
     for line, text, mark in zip(lines, texts, marks, strict=True):
-        bullet = "  " if line.form == "code" else "- " if line.number is None else f"{line.number}. "
+        if line.form == "code":
+            bullet = "  "
+        elif line.number is None:
+            bullet = "- "
+        else:
+            bullet = f"{line.number}. "
         listed.append(f"{bullet}{escape_quote(text)}{mark}")
     return [*blocks, "\n".join(listed)]
 

@@ -67,7 +67,9 @@ def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answere
         is_named = not asked.isdisjoint(about)
         if lines and (len(meant) < len(rows) or is_comparison) and (not place or is_named):
             why = Reason.COMPARED if is_comparison else Reason.MATCHES_VALUE
-            return [replace(line, why=(why,)) for line in (_side_by_side(meant) if is_comparison else lines)]
+            if is_comparison:
+                lines = _side_by_side(meant)
+            return [replace(line, why=(why,)) for line in lines]
         is_closest = sum(line.text == near.text for near in closest[:2] for line in lines) > 1
         if not place and is_closest and (answered or is_named):
             whole = [replace(line, why=(Reason.CLOSEST_LIST,)) for line in lines]
@@ -94,22 +96,27 @@ def _groups(
     ids = dict.fromkeys([*(line.node for line in closest), *planned])
     nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     texts = {line.text for line in closest}
-    near, others = list[list[_Row]](), list[list[_Row]]()
+    near = list[list[_Row]]()
+    others = list[list[_Row]]()
     for node in nodes:
-        for shown in lists_of(node) if node.source_type == "fact" else ():
+        lists = lists_of(node) if node.source_type == "fact" else ()
+        for note_list in lists:
             rows = [
-                _Row(shown.about, name_of(line), line.text.removeprefix(line.carried), (line,))
-                for line in shown.lines
+                _Row(note_list.about, name_of(line), line.text.removeprefix(line.carried), (line,))
+                for line in note_list.lines
             ]
-            heads = (line for line in node.items if line.heads == shown.name)
-            said = {line.text for line in (*heads, *shown.lines)}
-            (others if texts.isdisjoint(said) else near).append(rows)
+            heads = (line for line in node.items if line.heads == note_list.name)
+            list_texts = {line.text for line in (*heads, *note_list.lines)}
+            (others if texts.isdisjoint(list_texts) else near).append(rows)
         if node.source_type == "research_cache":
             claims = [line for line in node.items[1:] if is_usable(line)]
             others.append([_Row(node.title, line.text, line.text, (line,)) for line in claims])
     pages = [node for node in nodes if node.source_type == "visit_record"]
     others.insert(0 if is_comparison else len(others), [_page(node, is_comparison) for node in pages])
-    for group in (*others, *near) if is_comparison and len(pages) > 1 else (*near, *others):
+    groups = [*near, *others]
+    if is_comparison and len(pages) > 1:
+        groups = [*others, *near]
+    for group in groups:
         left = [row for row in group if row.text and not uses_excluded([row.text], turn.present_carry)]
         if len(left) > 1:
             yield left
@@ -118,8 +125,8 @@ def _groups(
 def _page(node: Node, whole: bool) -> _Row:
     fields = [line for line in node.items if is_usable(line) and line.text.startswith(f"{node.title}: ")]
     fields.sort(key=lambda line: line.content_type != "price")
-    kept = fields if whole else fields[:1]
-    return _Row("", node.title, "; ".join(line.text for line in kept), tuple(kept))
+    quoted = fields if whole else fields[:1]
+    return _Row("", node.title, "; ".join(line.text for line in quoted), tuple(quoted))
 
 
 def _named(asked: set[str], rows: Sequence[_Row], *, every: bool) -> list[_Row]:
@@ -143,12 +150,16 @@ def _holding(asked: set[str], rows: Sequence[_Row]) -> Sequence[_Row]:
 def _side_by_side(rows: Sequence[_Row]) -> list[Line]:
     if all(len(row.lines) == 1 for row in rows):
         return [row.lines[0] for row in rows][:MOST_ITEMS]
-    told = [
+    rows_by_field = [
         {
             line.text.removeprefix(f"{row.name}: ").partition(" ")[0]: replace(line, above=row.name)
             for line in reversed(row.lines)
         }
         for row in rows
     ]
-    shared = [field for field in reversed(told[0]) if field != "url" and all(field in own for own in told)]
-    return [own[field] for field in shared for own in told][:MOST_ITEMS]
+    shared = [
+        field
+        for field in reversed(rows_by_field[0])
+        if field != "url" and all(field in own for own in rows_by_field)
+    ]
+    return [own[field] for field in shared for own in rows_by_field][:MOST_ITEMS]

@@ -41,8 +41,11 @@ class Cited:
             answer_lines: Those of an answer that evidence.json does not have yet; None takes those it has.
             read_lines: What that answer was made from.
         """
-        self._turn, self._steps, self._nodes = turn, turn.steps(), cache(partial(find_node, reader))
-        gathered, record = turn.folder.find(GatheredContext), turn.folder.find(Evidence)
+        self._turn = turn
+        self._steps = turn.steps()
+        self._nodes = cache(partial(find_node, reader))
+        gathered = turn.folder.find(GatheredContext)
+        record = turn.folder.find(Evidence)
         self._at = parse_time(gathered.gathered_at) if gathered else None
         offered = record.offered if record else ()
         if answer_lines is not None:
@@ -62,12 +65,13 @@ class Cited:
         """
         texts = []
         for node_id in item.node_ids:
-            node, lines = self._nodes(node_id), self._lines_of(item, node_id)
+            node = self._nodes(node_id)
+            lines = self._lines_of(item, node_id)
             if node is None or not lines:
                 texts.append(self._whole(node_id, item.text))
             else:
-                told = step_texts(self._steps, node_id).splitlines()
-                held = [*(_shown(line) for line in lines if _is_held(line, node, told))]
+                claimed = step_texts(self._steps, node_id).splitlines()
+                held = [*(_shown(line) for line in lines if _is_held(line, node, claimed))]
                 texts.append("\n".join((node.title, node.url or "", *held, *self._times(node))))
         return texts
 
@@ -127,13 +131,13 @@ class Cited:
 
     def render(self, items: Sequence[GatheredItem]) -> str:
         """Each item with its number, and below it the lines that it cites."""
-        shown = list[str]()
+        lines = list[str]()
         for n, item in enumerate(items, 1):
-            shown.append(f"{n}. {one_line(item.text)}")
+            lines.append(f"{n}. {one_line(item.text)}")
             for node_id in item.node_ids:
-                shown += [f"   {one_line(line)}" for line in self._render_node(item, node_id)]
-            shown += [f"   = {figure.value} = {figure.expression}" for figure in item.computed]
-        return "\n".join(shown)
+                lines += [f"   {one_line(line)}" for line in self._render_node(item, node_id)]
+            lines += [f"   = {figure.value} = {figure.expression}" for figure in item.computed]
+        return "\n".join(lines)
 
     def _render_node(self, item: GatheredItem, node_id: str) -> Iterator[str]:
         """Yield a node that an item cites, and those of its lines that support the item, by headings."""
@@ -172,14 +176,14 @@ class Cited:
         """All that a node says; of a long one what is near to a text."""
         if node_id == NodeKind.TURN.id(self._turn.turn):
             return self._turn.query
-        told = step_texts(self._steps, node_id)
+        claimed_text = step_texts(self._steps, node_id)
         if kind_of(node_id) is NodeKind.STEP:
-            return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
+            return f"{node_id.replace(':', ' ')}\n{claimed_text}" if claimed_text else ""
         node = self._nodes(node_id)
         if node is None:
-            return told
-        said = node.text_near(near)
-        return "\n".join((node.title, node.url or "", said, *self._times(node), told))
+            return claimed_text
+        node_text = node.text_near(near)
+        return "\n".join((node.title, node.url or "", node_text, *self._times(node), claimed_text))
 
 
 def _lists(nodes: Sequence[Node]) -> dict[str, list[str]]:
@@ -200,19 +204,22 @@ def _shown(line: Line) -> str:
     return f"{line.above}: {line.text}" if line.above else line.text
 
 
-def _is_held(line: Line, node: Node, told: Sequence[str]) -> bool:
-    """Whether its node still has a line, or a tool claimed it."""
+def _is_held(line: Line, node: Node, claimed_lines: Sequence[str]) -> bool:
+    """Return whether the node still has the line, or a tool claimed it."""
     plain = replace(line, text=without_last_seen(line.text))
-    return trace(plain, node) in ("same", "moved") or line.text in told
+    return trace(plain, node) in ("same", "moved") or line.text in claimed_lines
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:
-    """What the tools of this turn told of a node; of a step, as "step:2", everything that it gave."""
+    """
+    Return what the tools of this turn claimed of a node; of a step, such as "step:2", all that it returned.
+    """
     texts: list[str] = []
     for step in steps:
         own = node_id == NodeKind.STEP.id(step.step) and step.status == "success"
         texts += [claim.text for claim in step.claims if own or claim.node_id == node_id]
-        texts += [step.text, *_strings(step.data)] if own else []
+        if own:
+            texts += [step.text, *_strings(step.data)]
     return "\n".join(texts)
 
 

@@ -103,11 +103,11 @@ _CHARS = 240
 
 
 def _ruled(plan: RetrievalPlan) -> list[str]:
-    return [one.node_id for one in plan.candidates if one.by == "always_include"]
+    return [candidate.node_id for candidate in plan.candidates if candidate.by == "always_include"]
 
 
 def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) -> bool:
-    """Whether a node has expired, or a line of §2 tells of a price or stock that it saw long ago."""
+    """Return whether a node has expired, or a line of §2 gives a price or stock that was seen long ago."""
     items = [item for section in sections for item in section.items if node.id in item.node_ids]
     return is_stale(node, now) or any(is_line_stale(node, item.text) for item in items)
 
@@ -116,7 +116,7 @@ def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) ->
 class _Pool:
     """What may be relevant to a query."""
 
-    found: Sequence[Candidate] = ()  # as the index ranks it
+    ranked: Sequence[Candidate] = ()  # as the index ranks it
     previous: str | None = None  # node of the session's previous turn
     candidates: Sequence[Candidate] = ()  # with the origins of what a turn only repeats
     origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -165,8 +165,14 @@ def gathered_values(
         gaps=tuple(gaps),
         stale=tuple(document.node.id for document in documents if _is_stale(document.node, sections, now)),
         documents=tuple(
-            Document(one.node.id, one.node.provenance, one.tokens, one.kept_tokens, one.is_cut)
-            for one in documents
+            Document(
+                document.node.id,
+                document.node.provenance,
+                document.tokens,
+                document.kept_tokens,
+                document.is_cut,
+            )
+            for document in documents
         ),
         metrics=ContextMetrics(quality, Coverage(**coverage), len(limits.items), not limits.items),
         verdict=verdict,
@@ -205,9 +211,11 @@ class ContextGatherer:
 
     def _plan(self, turn: Turn) -> tuple[RetrievalPlan, _Ranking]:
         """Return the plan and the ranking of its candidates' passages."""
-        if (known := turn.folder.find(RetrievalPlan)) is not None:
+        if (saved_plan := turn.folder.find(RetrievalPlan)) is not None:
             turn.count_execution(self.executor.book.recipe_for(RETRIEVAL.name, turn.mode).key)
-            return known, self._ranking(turn, [candidate.node_id for candidate in known.candidates], {})
+            return saved_plan, self._ranking(
+                turn, [candidate.node_id for candidate in saved_plan.candidates], {}
+            )
         nodes: dict[str, Node] = {}
         few = Lazy(lambda: self._find(turn, _MAX_OFFERED, nodes))
         all_ = Lazy(lambda: self._find(turn, _MAX_RANKED, nodes))
@@ -227,21 +235,24 @@ class ContextGatherer:
             offered |= {candidate.node_id for candidate in pool.candidates}
             relevant = self._without_unknown(turn, reply.content.relevant, offered, "the plan")
             reasoning = reply.content.reasoning
-        ids = [candidate.node_id for candidate in pool.found]
+        ids = [candidate.node_id for candidate in pool.ranked]
         ruled = ruled_nodes(turn.analysis, ids, pool.previous)
         asked_for = [
             *turn.document_nodes,
-            *(one for node_id in ruled for one in pool.origins.get(node_id, (node_id,))),
+            *(origin_id for node_id in ruled for origin_id in pool.origins.get(node_id, (node_id,))),
             *(NodeKind.TURN.id(number) for number in recalled_turns(turn) if NodeKind.TURN.id(number) in ids),
         ]
         candidates = pool.candidates
         taken = {*relevant, *asked_for}
-        chosen = [one.node_id for one in candidates if one.node_id in taken]
+        chosen = [candidate.node_id for candidate in candidates if candidate.node_id in taken]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
         plan = build_plan(
             candidates,
-            next((self.reader.load(one) for one in chosen if kind_of(one) is NodeKind.RESEARCH), None),
+            next(
+                (self.reader.load(node_id) for node_id in chosen if kind_of(node_id) is NodeKind.RESEARCH),
+                None,
+            ),
             self.clock(),
             scores=_closeness_by_node(ranking()) if ranking.is_made else {},
             chosen=relevant,
@@ -255,9 +266,9 @@ class ContextGatherer:
 
     def _find(self, turn: Turn, limit: int, nodes: dict[str, Node]) -> _Pool:
         """Return the candidates of a query, those that were handed over first."""
-        found, previous = self._candidates(turn, limit)
-        candidates, origins = self._followed(turn, found, nodes)
-        return _Pool(found, previous, [*self._documents(turn, nodes), *candidates], origins)
+        ranked, previous = self._candidates(turn, limit)
+        candidates, origins = self._followed(turn, ranked, nodes)
+        return _Pool(ranked, previous, [*self._documents(turn, nodes), *candidates], origins)
 
     def _choose(
         self,
@@ -303,13 +314,21 @@ class ContextGatherer:
         for candidate in offered:
             line = best.get(candidate.node_id, Line(candidate.text))
             node = nodes.get(candidate.node_id)
-            shown = candidate.text
+            prompt_text = candidate.text
             if node is not None:
                 passage = f"{line.above}: {line.text}" if line.above else line.text
                 if node.title not in passage:
                     passage = f"{node.title} {passage}"
-                shown = f"{node_label(node, now)}: {shorten(passage, PASSAGE_CHARS)}"
-            options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
+                prompt_text = f"{node_label(node, now)}: {shorten(passage, PASSAGE_CHARS)}"
+            options.append(
+                Option(
+                    candidate.node_id,
+                    line.text,
+                    node_ids=(candidate.node_id,),
+                    title=line.above,
+                    shown=prompt_text,
+                )
+            )
         return options
 
     def _ranking(self, turn: Turn, node_ids: Sequence[str], nodes: dict[str, Node]) -> _Ranking:
@@ -351,7 +370,9 @@ class ContextGatherer:
             loaded = {document.node.id for document in documents}
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
-            gathered = self._gathered(turn, plan, documents, sections, evidence, judgement)
+            gathered = self._gathered(
+                turn, plan, documents, sections=sections, evidence=evidence, judgement=judgement
+            )
             if is_last or not further or judgement.status != "retry":
                 return self._settled(turn, gathered)
             first = gathered
@@ -385,7 +406,7 @@ class ContextGatherer:
         return self._settled(turn, first)
 
     def _settled(self, turn: Turn, gathered: Gathered) -> Gathered:
-        """What phase 2 comes to, with a warning of what a reader of the answer should know."""
+        """Return the result of phase 2; warn where the answer may not rest on enough."""
         if gathered.values.verdict.status == "retry":
             turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
         return gathered
@@ -396,14 +417,18 @@ class ContextGatherer:
         recent = turn.recent(1)
         previous = NodeKind.TURN.id(recent[0][0]) if recent else None
         reference = analysis.content_reference
-        must = [*named, *filter(None, [previous]), *([reference.node_id] if reference else [])]
+        must = [*named]
+        if previous is not None:
+            must.append(previous)
+        if reference is not None:
+            must.append(reference.node_id)
         must += analysis.reference_nodes
         must += [NodeKind.TURN.id(number) for number in recalled_turns(turn)]
         image = turn.described_image
-        shown = find_names(image.description) if image else []
-        asked = [analysis.resolved_query, reference.title if reference else None, *shown]
+        pictured_names = find_names(image.description) if image else []
+        asked = [analysis.resolved_query, reference.title if reference else None, *pictured_names]
         query = " ".join(dict.fromkeys(filter(None, asked)))
-        found = self.retriever.find(
+        candidates = self.retriever.find(
             query, limit=limit, must_include=must, before_turn=turn.turn, fill_up=True
         )
         self._warn_of_unread(turn, self.retriever.problems)
@@ -413,14 +438,19 @@ class ContextGatherer:
         if reference and is_statement_id(reference.node_id):
             source = reference.source_turn
             own = NodeKind.FACT.id(statement_key(source or 0, 1)[:-1])  # what is asked goes on from there
-            known = {NodeKind.TURN.id(source), *(one.node_id for one in found if one.node_id.startswith(own))}
-            found = [candidate for candidate in found if candidate.node_id not in known]
+            excluded = {
+                NodeKind.TURN.id(source),
+                *(candidate.node_id for candidate in candidates if candidate.node_id.startswith(own)),
+            }
+            candidates = [candidate for candidate in candidates if candidate.node_id not in excluded]
         if named:
-            check_named_turns(turn.reading, {one.node_id for one in found}, turn.store)
-            found = [
-                one for one in found if one.node_id in named or kind_of(one.node_id) is not NodeKind.TURN
+            check_named_turns(turn.reading, {candidate.node_id for candidate in candidates}, turn.store)
+            candidates = [
+                candidate
+                for candidate in candidates
+                if candidate.node_id in named or kind_of(candidate.node_id) is not NodeKind.TURN
             ]
-        return found, previous
+        return candidates, previous
 
     def _documents(self, turn: Turn, nodes: dict[str, Node]) -> list[Candidate]:
         """The documents that were handed over: candidates whatever they say."""
@@ -445,19 +475,19 @@ class ContextGatherer:
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
         named = {*turn.reading.turns, *(NodeKind.TURN.id(number) for number in recalled_turns(turn))}
-        found: dict[str, Candidate] = {}
+        followed: dict[str, Candidate] = {}
         replaced: dict[str, tuple[str, ...]] = {}
-        for one in candidates:
-            is_turn = kind_of(one.node_id) is NodeKind.TURN and one.node_id not in named
-            node = next(iter(self._known([one.node_id] if is_turn else [], nodes)), None)
+        for candidate in candidates:
+            is_turn = kind_of(candidate.node_id) is NodeKind.TURN and candidate.node_id not in named
+            node = next(iter(self._known([candidate.node_id] if is_turn else [], nodes)), None)
             for origin in self._known(node.origins if node else (), nodes):
                 text = shorten(f"{origin.title}: {origin.text}", _CHARS)
-                found.setdefault(origin.id, replace(one, node_id=origin.id, text=text))
+                followed.setdefault(origin.id, replace(candidate, node_id=origin.id, text=text))
             if node is None or any(map(is_usable, node.items)):
-                found.setdefault(one.node_id, one)
+                followed.setdefault(candidate.node_id, candidate)
             else:
-                replaced[one.node_id] = tuple(id_ for id_ in node.origins if id_ in found)
-        return list(found.values()), replaced
+                replaced[candidate.node_id] = tuple(id_ for id_ in node.origins if id_ in followed)
+        return list(followed.values()), replaced
 
     def _known(self, node_ids: Sequence[str], nodes: dict[str, Node]) -> list[Node]:
         for node_id in node_ids:
@@ -503,15 +533,15 @@ class ContextGatherer:
         documents = self._fit(turn, loaded_nodes, sys.maxsize)
         lines = [line for document in documents for line in document.items]
         ids = {line.id: f"L{n}" for n, line in enumerate(lines, 1)}
-        shown = Lazy(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
+        prompt_documents = Lazy(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
-        grouped = Lazy(lambda: group_documents(shown(), self.clock(), session, ids=ids))
+        grouped = Lazy(lambda: group_documents(prompt_documents(), self.clock(), session, ids=ids))
 
         def headed(name: str) -> str:
             return grouped().get(name, "")
 
         def offered() -> Sequence[Option]:
-            own_ids = [ids[line.id] for document in shown() for line in document.items]
+            own_ids = [ids[line.id] for document in prompt_documents() for line in document.items]
             return [Option(own_id, own_id) for own_id in own_ids]
 
         if not lines:
@@ -534,7 +564,7 @@ class ContextGatherer:
         by_id = dict(zip(ids.values(), lines, strict=True))
         chosen = [by_id[own_id] for own_id in self._without_unknown(turn, reply.content.lines, by_id, "§2")]
         draft, evidence = self._quoted(turn, documents, plan, ranking, chosen)
-        return draft, evidence, shown() if shown.is_made else documents
+        return draft, evidence, prompt_documents() if prompt_documents.is_made else documents
 
     def _near_passages(
         self, turn: Turn, documents: Sequence[LoadedDocument], ranking: _Ranking
@@ -566,8 +596,10 @@ class ContextGatherer:
         by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
         of_documents = {line.id: line for line in self._document_lines(turn, documents)}
-        given = [of_documents.get(line.id, line) for line in chosen]
-        lines = gather(turn.meant, turn.reading, read, given, nodes, _ruled(plan))
+        lines_to_quote = [of_documents.get(line.id, line) for line in chosen]
+        lines = gather(
+            turn.meant, turn.reading, read=read, chosen=lines_to_quote, nodes=nodes, ruled=_ruled(plan)
+        )
         taken = {line.id for line in lines}
         others = (
             structs.replace(line, left_out=Reason.FURTHER_THAN_OTHERS)
@@ -620,6 +652,7 @@ class ContextGatherer:
         turn: Turn,
         plan: RetrievalPlan,
         documents: Sequence[LoadedDocument],
+        *,
         sections: Sequence[GatheredSection],
         evidence: Evidence,
         judgement: _Judgement,
@@ -646,10 +679,10 @@ class ContextGatherer:
 
 
 def _lacks_lines(sections: Sequence[GatheredSection], first: Gathered) -> bool:
-    """Whether a second draft holds no line, and the first does."""
+    """Return whether a second draft holds no line although the first does."""
     return not _holds_nodes(sections) and _holds_nodes(first.values.sections)
 
 
 def _holds_nodes(sections: Sequence[GatheredSection]) -> bool:
-    """Whether §2 holds a line of a node, and not the query's constraints alone."""
+    """Return whether §2 holds a line of a node, and not the query's constraints alone."""
     return any(section.node_ids for section in sections)

@@ -1,13 +1,12 @@
 """Phase 4: the tool loop (S3 §16, §26). What a tool gives is kept whole in steps/, §4 shows it."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from functools import cache, partial
 from typing import Any, Literal
 
-from msgspec import convert
-from msgspec.structs import replace
+from msgspec import convert, structs
 
 from panda.compression.fit import fit_section
 from panda.documents.context import Phase
@@ -62,46 +61,46 @@ def reused_step(turn: Turn, step: Step, reader: NodeReader) -> Step | None:
     does not read, something was written since, it has expired, or is wanted anew.
     """
     digest = call_digest(step.tool, step.arguments)
-    cached = next((known for known in reversed(turn.carry.step_cache) if known.call == digest), None)
-    made = _result(turn, cached) if cached else None
-    if made is None or cached is None or _written_since(turn, cached, reader):
+    cached = next((entry for entry in reversed(turn.carry.step_cache) if entry.call == digest), None)
+    earlier_step = _result(turn, cached) if cached else None
+    if earlier_step is None or cached is None or _written_since(turn, cached, reader):
         return None
-    return replace(with_result(step, made), reused=made.reused)
+    return structs.replace(with_result(step, earlier_step), reused=earlier_step.reused)
 
 
 def reused_steps(turn: Turn) -> list[Step]:
     newest = (_result(turn, cached) for cached in turn.carry.step_cache if cached.detail == "full")
     return [
-        replace(made, step=n, plan=turn.round, round=1, note=None, conclusion=None)
-        for n, made in enumerate(filter(None, newest), 1)
+        structs.replace(step, step=n, plan=turn.round, round=1, note=None, conclusion=None)
+        for n, step in enumerate(filter(None, newest), 1)
     ]
 
 
 def with_result(step: Step, result: ToolResult | Step) -> Step:
-    given = {name: getattr(result, name) for name in ToolResult.__dataclass_fields__}
-    return replace(step, **{**given, "data": encode(result.data)})
+    result_fields = {name: getattr(result, name) for name in ToolResult.__dataclass_fields__}
+    return structs.replace(step, **{**result_fields, "data": encode(result.data)})
 
 
 def _result(turn: Turn, cached: CachedStep) -> Step | None:
     try:
-        made = load(Step, turn.store.place(cached.path))
+        step = load(Step, turn.store.place(cached.path))
     except (StoreError, FileFormatError):
         turn.warn(f"{cached.path} cannot be read; the call is made again")
         return None
-    if made.status != "success" or step_type(made) not in ("read", "analyze"):
+    if step.status != "success" or step_type(step) not in ("read", "analyze"):
         return None
     now = turn.context.front.created_at
-    expiries = [parse_time(claim.expires_at) for claim in made.claims if claim.expires_at]
+    expiries = [parse_time(claim.expires_at) for claim in step.claims if claim.expires_at]
     if any(at <= now for at in expiries) or turn.analysis.data_requirements.needs_live_data:
         return None
-    return replace(made, artifacts=(), seconds=None, reused=Reused(cached.turn, cached.step))
+    return structs.replace(step, artifacts=(), seconds=None, reused=Reused(cached.turn, cached.step))
 
 
 def _written_since(turn: Turn, cached: CachedStep, reader: NodeReader) -> bool:
     later = [
-        known for known in turn.carry.step_cache if (known.turn, known.step) > (cached.turn, cached.step)
+        entry for entry in turn.carry.step_cache if (entry.turn, entry.step) > (cached.turn, cached.step)
     ]
-    if any(type_of_tool(known.tool) == "write" for known in later):
+    if any(type_of_tool(entry.tool) == "write" for entry in later):
         return True
     if any(step_type(step) == "write" for step in turn.steps()):
         return True
@@ -128,9 +127,11 @@ class Coordinator:
             ending=ending, reason=reason, rounds=loop.rounds, calls=len(loop.current), goals=goals
         )
         turn.folder.write_text(TOOLRESULTS_MD, render_results(loop.steps))
-        made = [step for step in loop.steps if step.tool == "memory.create" and step.status == "success"]
-        staged = [step.data["staged"] for step in made if step.data["staged"] is not None]
-        files: list[FileRecord] = [replace(plan, progress=progress)]
+        memory_steps = [
+            step for step in loop.steps if step.tool == "memory.create" and step.status == "success"
+        ]
+        staged = [step.data["staged"] for step in memory_steps if step.data["staged"] is not None]
+        files: list[FileRecord] = [structs.replace(plan, progress=progress)]
         if staged:
             files.append(StagedMemory(staged=convert(staged, tuple[Staged, ...]), applied=False))
         return Advance(render_section(loop.steps, progress), tuple(files))
@@ -151,7 +152,9 @@ class _Loop:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
         statements = tuple(statement.text for statement in turn.reading.statements)
-        self._context = changed(context, pages=pages, noted_texts=statements, ask=self._ask_for_tool)
+        self._context = dataclasses.replace(
+            context, pages=pages, noted_texts=statements, ask=self._ask_for_tool
+        )
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for(COORDINATION.name, turn.mode, turn.intent)
@@ -209,7 +212,7 @@ class _Loop:
 
     def _ask(self, suggested: Mapping[str, Calls]) -> Reply[CoordinationReply]:
         progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)
-        told = [f"{goal.id}: {self._state_of(goal)}" for goal in progress] + self._notices
+        goal_states = [f"{goal.id}: {self._state_of(goal)}" for goal in progress] + self._notices
         pages = live_pages(self._turn, self._context.reader) if "web.fetch" in suggested else []
         results = cache(self._results)
         not_made = self._not_made(suggested)
@@ -238,7 +241,7 @@ class _Loop:
             arguments={name: TOOLS[name].argument_schema for name in suggested},
             extra={
                 "toolresults.md": partial(render_results, tuple(self.steps)),
-                "progress": "\n".join(told),
+                "progress": "\n".join(goal_states),
             },
         )
 
@@ -251,8 +254,8 @@ class _Loop:
         claims = tool_lines(self._turn, self._context.reader, self.steps)
         return as_options(standing(look_at(self._turn, claims, quotes=False)))
 
-    def _ask_for_tool(self, contract: StepContract[R], /, **given: Any) -> R:
-        return ask(self._executor, contract, self._turn, **given).content
+    def _ask_for_tool(self, contract: StepContract[R], /, **request_parts: Any) -> R:
+        return ask(self._executor, contract, self._turn, **request_parts).content
 
     def _calls_of(
         self, reply: Reply[CoordinationReply], suggested: Mapping[str, Calls]
@@ -269,8 +272,10 @@ class _Loop:
                 yield _PlannedCall(call.tool, arguments, goal)
 
     def _make(self, planned: _PlannedCall, reply: Reply[CoordinationReply]) -> None:
-        tool, arguments = planned.tool, planned.arguments
-        twin, refused = self._twin(tool, arguments), ""
+        tool = planned.tool
+        arguments = planned.arguments
+        twin = self._twin(tool, arguments)
+        refused = ""
         worded = map(str, arguments.values()) if planned.is_worded else ()
         excluded = uses_excluded(worded, self._carry)
         if twin is not None:
@@ -307,15 +312,16 @@ class _Loop:
 
     def _take_over(self) -> None:
         """Without a call of its own, a turn that has enough rests on what the session's last calls gave."""
-        for step in reused_steps(self._turn) if not self.steps else []:
-            self._keep(step)
+        if not self.steps:
+            for step in reused_steps(self._turn):
+                self._keep(step)
         if self.steps:
             self._append()
 
     def _conclude(self, conclusion: str | None) -> None:
         """Keep with the last step what the reply that ends the phase says of the results."""
         if conclusion and self.current and self.current[-1].conclusion is None:
-            concluded = replace(self.current[-1], conclusion=conclusion)
+            concluded = structs.replace(self.current[-1], conclusion=conclusion)
             self._turn.folder.save(concluded)
             self.steps[-1] = concluded
             self.current[-1] = concluded
@@ -323,36 +329,37 @@ class _Loop:
 
     def _run(self, step: Step) -> ToolResult:
         def intend(result: ToolResult) -> None:
-            self._turn.folder.save(replace(with_result(step, result), status="started"))
+            self._turn.folder.save(structs.replace(with_result(step, result), status="started"))
 
-        context = changed(self._context, step=step.step, intend=intend)
+        context = dataclasses.replace(self._context, step=step.step, intend=intend)
         with self._turn.as_one_execution():
             result = run_tool(step.tool, step.arguments, context)
-        for fault in result.data.get("faults", ()) if isinstance(result.data, dict) else ():
-            self._turn.warn(fault)
+        if isinstance(result.data, dict):
+            for fault in result.data.get("faults", ()):
+                self._turn.warn(fault)
         for claim in result.claims:
             if len(claim.text) > LONGEST_LINE_CHARS:
-                told = f"a line of {len(claim.text):,} characters is too long to quote ({claim.source})"
-                self._turn.warn(f"{step.tool}: {told}")
-        quotable = tuple(one for one in result.claims if len(one.text) <= LONGEST_LINE_CHARS)
-        return changed(result, claims=quotable)
+                message = f"a line of {len(claim.text):,} characters is too long to quote ({claim.source})"
+                self._turn.warn(f"{step.tool}: {message}")
+        quotable = tuple(claim for claim in result.claims if len(claim.text) <= LONGEST_LINE_CHARS)
+        return dataclasses.replace(result, claims=quotable)
 
     def _taken_up(self, step: Step) -> Step | None:
-        made = self._made[len(self.current)] if len(self.current) < len(self._made) else None
+        made_step = self._made[len(self.current)] if len(self.current) < len(self._made) else None
         workspace = self._context.workspace
-        if made is None or (made.tool, made.arguments) != (step.tool, step.arguments):
+        if made_step is None or (made_step.tool, made_step.arguments) != (step.tool, step.arguments):
             return None
         if workspace is not None and workspace.dry and step.kind == "write":
             return None  # the change was in memory alone and has to be made there again
-        if workspace is None or made.status != "started":
-            return made
-        return workspace.settle_change(made)
+        if workspace is None or made_step.status != "started":
+            return made_step
+        return workspace.settle_change(made_step)
 
     def _recorded(self, step: Step) -> Step | None:
         tool = TOOLS.get(step.tool)
         is_recorded = tool is not None and tool.reaches_out
-        found = self._turn.recordings.step(step.tool, step.arguments) if is_recorded else None
-        return with_result(step, found) if found is not None else None
+        recorded = self._turn.recordings.step(step.tool, step.arguments) if is_recorded else None
+        return with_result(step, recorded) if recorded is not None else None
 
     def _append(self) -> None:
         section, _ = fit_section(render_section(self.steps, None), query=self._turn.query)
@@ -372,5 +379,5 @@ class _Loop:
         if len(last) == MOST_FAILURES and all(error for _, error in last):
             return f"{MOST_FAILURES} calls in a row failed, at last {last[-1][0]}: {last[-1][1]}"
         tool, error = self._failures[-1]
-        failed = sum(one == tool and fault is not None for one, fault in self._failures)
+        failed = sum(failed_tool == tool and fault is not None for failed_tool, fault in self._failures)
         return f"{tool} failed {failed} times: {error}" if error and failed >= MOST_FAILURES else None

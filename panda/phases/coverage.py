@@ -29,8 +29,8 @@ class SavedCoverage:
         Args:
             excluded: Ids of nodes that are not looked at.
         """
-        found = self.retriever.find(text, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
-        ids = [candidate.node_id for candidate in found if candidate.node_id not in excluded]
+        candidates = self.retriever.find(text, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
+        ids = [candidate.node_id for candidate in candidates if candidate.node_id not in excluded]
         nodes = [node for node_id in ids if (node := find_node(self.reader, node_id))]
         ranked = self.ranker.rank(text, [passage for node in nodes for passage in cut_passages(node)])
         if not ranked:

@@ -7,13 +7,13 @@ tools claim, and leaves out what `_Filters.in_order` names; then the session its
 (by_value.py), lists (synthesizer.py) and what was told since (statements.py) have their say.
 """
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace as changed
 from datetime import datetime
 from functools import cache, partial
 from itertools import groupby
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from panda.documents.evidence import find_claims
 from panda.documents.text import one_line
@@ -42,8 +42,11 @@ _TOLD = (NodeKind.TURN, NodeKind.RESEARCH)  # nodes that tell of things what was
 _CURRENT = (NodeKind.VISIT, NodeKind.RESEARCH)
 _NOTED = (NodeKind.KNOWLEDGE, NodeKind.FACT)
 _SPEC = "product_spec"
-_MOST_READ, _MOST_LINES, _MOST_LISTED = 4, 40, 12
-_MOST_PASSAGES, _LEAST_PASSAGES = 6, 2  # of all documents that were handed over, and of each
+_MOST_READ = 4
+_MOST_LINES = 40
+_MOST_LISTED = 12
+_MOST_PASSAGES = 6
+_LEAST_PASSAGES = 2  # of all documents that were handed over, and of each
 _WITHIN = 0.25
 """The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
 _SAME_THING = 2
@@ -60,12 +63,12 @@ class ClosestLines:
     def rate(self, query: str, options: Sequence[Option]) -> list[Option]:
         """The options with their closeness as prior."""
         near = measure_closeness(query, [option.near for option in options], self._encoder)
-        return [changed(option, prior=value) for option, value in zip(options, near, strict=True)]
+        return [dataclasses.replace(option, prior=value) for option, value in zip(options, near, strict=True)]
 
     def scored(self, query: str, lines: Sequence[Line]) -> list[Line]:
         """The lines with their closeness as score."""
         rated = self.rate(query, as_options(lines))
-        return [replace(line, score=option.prior) for line, option in zip(lines, rated, strict=True)]
+        return [structs.replace(line, score=option.prior) for line, option in zip(lines, rated, strict=True)]
 
     def best_lines(self, query: str, nodes: Sequence[Node]) -> list[Line]:
         """The closest usable line of each node, the closest first."""
@@ -87,7 +90,7 @@ class ClosestLines:
             ranked = self.scored(query, own)
             if not any(share_of_words(query, line.text) for line in own):
                 values = measure_centrality([option.near for option in as_options(own)], self._encoder)
-                ranked = [replace(line, score=value) for line, value in zip(own, values, strict=True)]
+                ranked = [structs.replace(line, score=value) for line, value in zip(own, values, strict=True)]
             best = sorted(ranked, key=score_of, reverse=True)[:most]
             near = {line.id for line in best if score_of(line) >= score_of(best[0]) - _WITHIN}
             passages += [reason(line, Reason.FROM_DOCUMENT) for line in ranked if line.id in near]
@@ -140,7 +143,7 @@ def score_of(line: Line) -> float:
 
 def reason(line: Line, added: Reason) -> Line:
     """Return the line with one more reason that brought it in."""
-    return line if added in line.why else replace(line, why=(*line.why, added), left_out="")
+    return line if added in line.why else structs.replace(line, why=(*line.why, added), left_out="")
 
 
 # phase 2: what is read, and what of it comes into §2
@@ -158,14 +161,15 @@ def read_lines(query: str, documents: Sequence[LoadedDocument], closest: Closest
     ranked = sorted(closest.scored(query, list(unique.values())), key=score_of, reverse=True)
     first = {line.node: line for line in reversed(ranked)}
     others = [line for line in ranked if first[line.node] is not line]
-    kept = {line.text: line for line in [*first.values(), *others][:_MOST_LINES]}
-    return [kept[text] for text in unique if text in kept]
+    chosen = {line.text: line for line in [*first.values(), *others][:_MOST_LINES]}
+    return [chosen[text] for text in unique if text in chosen]
 
 
 def gather(
     query: str,
     reading: Reading,
     read: Sequence[Line],
+    *,
     chosen: Sequence[Line],
     nodes: Mapping[str, Node],
     ruled: Sequence[str],
@@ -176,7 +180,8 @@ def gather(
     and the query asks for all there are.
     """
     lines = {line.id: reason(line, Reason.CLOSEST) for line in chosen}
-    for why, line in by_rule(query, reading, read, nodes, ruled, {line.node for line in chosen}):
+    quoted = {line.node for line in chosen}
+    for why, line in by_rule(query, reading, read, nodes=nodes, ruled=ruled, quoted=quoted):
         lines[line.id] = reason(lines.get(line.id, line), why)
     for line in list(lines.values()):
         node = nodes[line.node]
@@ -190,14 +195,15 @@ def by_rule(
     query: str,
     reading: Reading,
     read: Sequence[Line],
+    *,
     nodes: Mapping[str, Node],
     ruled: Sequence[str],
-    shown: Collection[str],
+    quoted: Collection[str],
 ) -> Iterator[tuple[Reason, Line]]:
-    """Lines that come in whatever was chosen, each with the reason; *shown* nodes have a line already."""
+    """Lines that come in whatever was chosen, each with the reason; *quoted* nodes have a line already."""
     best = {line.node: line for line in sorted(read, key=score_of)}
     asked = list(dict.fromkeys([*ruled, *reading.turns]))
-    yield from ((Reason.ASKED_FOR, best[id_]) for id_ in asked if id_ in best and id_ not in shown)
+    yield from ((Reason.ASKED_FOR, best[id_]) for id_ in asked if id_ in best and id_ not in quoted)
     if reading.details:
         details = [
             line for line in read if kind_of(line.node) is NodeKind.VISIT and line.content_type == _SPEC
@@ -217,9 +223,12 @@ def gathered_lines(turn: Turn) -> list[Line]:
     return lines_of(turn, turn.gathered, record.gathered if record else ())
 
 
-def lines_of(turn: Turn, sections: Sequence[GatheredSection], known: Sequence[Line]) -> list[Line]:
-    """What §2 says, each text once, without the constraints; of turns that the query names, with the turn."""
-    lines = {line.item: line for line in known}
+def lines_of(turn: Turn, sections: Sequence[GatheredSection], gathered: Sequence[Line]) -> list[Line]:
+    """
+    Return the lines of §2, each text once, without the constraints; a line of a turn that the query names
+    says which turn.
+    """
+    lines = {line.item: line for line in gathered}
     items = [item for part in sections if part.title != CONSTRAINTS for item in part.items]
     unique = {item.text: lines.get(item) or line_of(item) for item in reversed(items)}
     return [_named(turn, line) for line in reversed(unique.values())]
@@ -238,16 +247,19 @@ def line_of(item: GatheredItem) -> Line:
 
 def _named(turn: Turn, line: Line) -> Line:
     is_named = turn.reading.turns and kind_of(line.node) is NodeKind.TURN
-    return replace(line, above=f"Turn {key_of(line.node)}") if is_named else line
+    return structs.replace(line, above=f"Turn {key_of(line.node)}") if is_named else line
 
 
 def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = None) -> list[Line]:
     """
-    What the tools of this turn claimed, or *steps* of it. A claim about the user's own words cites this turn,
-    one that no node holds its step, as "step:2".
+    Return what the tools of this turn claimed, or *steps* of it. A claim about the user's own words cites
+    this turn, one that no node holds cites its step, such as "step:2".
     """
-    lines, load = [], cache(partial(find_node, reader))
-    for step in turn.steps() if steps is None else steps:
+    lines = []
+    load = cache(partial(find_node, reader))
+    if steps is None:
+        steps = turn.steps()
+    for step in steps:
         own = NodeKind.TURN.id(turn.turn) if step.tool == "memory.create" else NodeKind.STEP.id(step.step)
         why = Reason.FOUND_BY_TOOL if step.tool in LOOKING_UP else Reason.CLAIMED_BY_TOOL
         for claim in step.claims:
@@ -255,7 +267,7 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
             same = (line for line in node.items if line.text == without_last_seen(claim.text)) if node else ()
             line = next(iter(same), Line("", node=claim.node_id or own))
             share = share_of_words(turn.meant, claim.text)
-            lines.append(_named(turn, replace(line, text=claim.text, score=share, why=(why,))))
+            lines.append(_named(turn, structs.replace(line, text=claim.text, score=share, why=(why,))))
     return lines
 
 
@@ -266,9 +278,9 @@ def ordered_findings(turn: Turn, steps: Sequence[Step]) -> set[str | None]:
     """
     if turn.reading.of_documents:
         return {*turn.document_nodes}
-    made = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
+    research_steps = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
     ordered = turn.reading.mood == "orders"
-    return {claim.node_id for step in made for claim in step.claims} if ordered else set()
+    return {claim.node_id for step in research_steps for claim in step.claims} if ordered else set()
 
 
 def standing(lines: Sequence[Line]) -> list[Line]:
@@ -287,20 +299,22 @@ def look_at(turn: Turn, lines: Sequence[Line], *, quotes: bool, refused: Collect
     filters = _Filters(turn, [*unique.values()], refused)
     for text, line in unique.items():
         left_out = next((why for why, leaves in filters.in_order(quotes=quotes) if leaves(line)), "")
-        unique[text] = replace(filters.dated(line), left_out=left_out)
+        unique[text] = structs.replace(filters.dated(line), left_out=left_out)
     if turn.reading.details and any(
         kind_of(line.node) is NodeKind.VISIT for line in standing([*unique.values()])
     ):
         for text, line in unique.items():
             if not (line.left_out or kind_of(line.node) is NodeKind.VISIT):
-                unique[text] = replace(line, left_out=Reason.NO_PAGE_DETAIL)
+                unique[text] = structs.replace(line, left_out=Reason.NO_PAGE_DETAIL)
     return [*unique.values()]
 
 
 class _Filters:
     def __init__(self, turn: Turn, lines: Sequence[Line], refused: Collection[str]) -> None:
         steps = turn.steps()
-        self._turn, self._refused, self._read_anew = turn, refused, read_anew(steps)
+        self._turn = turn
+        self._refused = refused
+        self._read_anew = read_anew(steps)
         labels = " ".join(entity.label for step in steps for entity in step.entities)
         self._others = folded_names(turn.meant) - set(map(str.lower, split_words(labels)))
         self._prices_now = turn.analysis.data_requirements.needs_current_prices
@@ -308,7 +322,8 @@ class _Filters:
         self._found = ordered_findings(turn, steps)
 
     def in_order(self, *, quotes: bool) -> Iterator[tuple[Reason, Callable[[Line], bool]]]:
-        reading, carry = self._turn.reading, self._turn.present_carry
+        reading = self._turn.reading
+        carry = self._turn.present_carry
         if quotes and self._found:
             why = Reason.NOT_ORDERED
             if self._turn.reading.of_documents:
@@ -331,12 +346,16 @@ class _Filters:
 
     def dated(self, line: Line) -> Line:
         """With when it was seen, where a turn may know a newer price or stock, or that was long ago."""
-        told_by = (*(_TOLD if self._read_anew else ()), *(_NOTED if self._prices_now else ()))
-        may_be_old = kind_of(line.node) in told_by and _changes(line)
+        kinds: list[NodeKind] = []
+        if self._read_anew:
+            kinds += _TOLD
+        if self._prices_now:
+            kinds += _NOTED
+        may_be_old = kind_of(line.node) in kinds and _changes(line)
         may_be_old = may_be_old or (kind_of(line.node) in _CURRENT and has_faded(line))
         if line.at is None or not may_be_old or find_days(line.text) or is_statement_id(line.node):
             return line
-        return replace(line, text=with_last_seen(line.text, line.at))
+        return structs.replace(line, text=with_last_seen(line.text, line.at))
 
     def _is_address(self, line: Line) -> bool:
         return _ADDRESS.search(without_last_seen(line.text)) is not None
@@ -344,9 +363,9 @@ class _Filters:
     def _is_stale(self, line: Line) -> bool:
         if not self._read_anew or Reason.CLAIMED_BY_TOOL in line.why:
             return False
-        told = kind_of(line.node) in _TOLD and _changes(line)
+        is_dated = kind_of(line.node) in _TOLD and _changes(line)
         of_another = not self._others.isdisjoint(map(str.lower, split_words(line.text)))
-        return not self._read_anew.isdisjoint(line.node_ids) or (told and not of_another)
+        return not self._read_anew.isdisjoint(line.node_ids) or (is_dated and not of_another)
 
     def _is_outdated(self, line: Line) -> bool:
         confirmed = {price for current in self._current for price in _prices(current)}

@@ -36,7 +36,8 @@ from panda.store.records import GatheredContext, GatheredItem, Line
 from panda.store.visits import TurnRecord, load_turn
 
 _MOST_TURNS = 8
-_ASKED_CHARS, _SAID_CHARS = 120, 240
+_ASKED_CHARS = 120
+_SAID_CHARS = 240
 _NOTED = (NodeKind.KNOWLEDGE, NodeKind.FACT)
 _MOST_WHOLE = 3  # so many named turns are shown line by line
 _LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
@@ -84,24 +85,25 @@ def recalled_options(turn: Turn) -> list[Option]:
 
 def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     """
-    What answers a query for turns that it names, for what the session was about, for a step of a list by its
-    number or place, for what of a list still counts, or for a list as a whole; None for any other.
+    Return what answers a query for turns that it names, for what the session was about, for a step of a list
+    by its number or place, for what of a list still counts, or for a list as a whole; None for any other
+    query.
     """
     reading = turn.reading
     is_shown = reading.mood == "asks" or (reading.mood == "orders" and turn.mode != "code")
     if reading.turns and is_shown and not turn.documents:
         return _named(turn, turn.reading.turns, reader)
     if reading.recap:
-        told = tuple(_recalled(turn))
-        return SessionAnswer(told) if told else None
+        recalled = tuple(_recalled(turn))
+        return SessionAnswer(recalled) if recalled else None
     answers = (_step, _what_counts, _opened, _wanted)
     return next(filter(None, (answer(turn, reader) for answer in answers)), None)
 
 
 def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswer | None:
     """
-    What named turns answered: of each the lines that share words with the query, else all of them; of many
-    turns what was asked and answered in one line each.
+    Return what named turns answered: of each turn the lines that share words with the query, else all its
+    lines; of many turns one line each with what was asked and answered.
     """
     quoted: list[Line] = []
     leads: dict[GatheredItem, str] = {}
@@ -147,15 +149,15 @@ def _recalled(turn: Turn) -> Iterator[Line]:
 
 
 def _exchange(record: TurnRecord) -> Line:
-    """What was asked in a turn and what was answered, as one line."""
-    said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
-    said = f"“{said}”" if said.endswith("?") else said
-    asked = f"“{clip(record.query, _ASKED_CHARS)}” – {said or 'no answer was found'}"
+    """Return one line with what was asked in a turn and what was answered."""
+    reply = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
+    reply = f"“{reply}”" if reply.endswith("?") else reply
+    asked = f"“{clip(record.query, _ASKED_CHARS)}” – {reply or 'no answer was found'}"
     return Line(asked, node=NodeKind.TURN.id(record.number), why=(Reason.SESSION_TOPIC,))
 
 
 def name_of(line: Line) -> str:
-    """What people call what a line is about: its label, or of a row the first cell that is no number."""
+    """Return the name of what a line is about: its label, or of a row the first cell without digits."""
     text = line.text.removeprefix(line.carried)
     if line.form != "row":
         return label_of(text)
@@ -174,17 +176,20 @@ def lists_of(node: Node) -> Iterator[ShownList]:
 
 
 def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
-    wanted, last = asked_step(turn.query), turn.earlier[-1:]
+    wanted = asked_step(turn.query)
+    last = turn.earlier[-1:]
     if wanted is None or not last:
         return None
     quoted = [
         line for line in _lines(reader, NodeKind.TURN.id(last[0])) if kind_of(line.origin or "") in _NOTED
     ]
     for node_id in dict.fromkeys(line.origin for line in quoted if line.origin):
-        said = {line.text for line in quoted if line.origin == node_id}
+        quoted_texts = {line.text for line in quoted if line.origin == node_id}
         numbered = [line for line in _lines(reader, node_id) if line.number is not None and is_usable(line)]
-        shown = [line.number for line in numbered if line.text in said and line.number is not None]
-        number = wanted.number((shown[-1:] or [0])[0], len(numbered))
+        quoted_numbers = [
+            line.number for line in numbered if line.text in quoted_texts and line.number is not None
+        ]
+        number = wanted.number((quoted_numbers[-1:] or [0])[0], len(numbered))
         steps = [replace(line, why=(Reason.STEP_ASKED_FOR,)) for line in numbered if line.number == number]
         if steps:
             return SessionAnswer((steps[0],))
@@ -193,54 +198,66 @@ def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 
 def _what_counts(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     query = turn.query
-    fits, back = asks_what_fits(query), points_back(query)
-    known = _known_lists(turn, reader) if fits or back else []
-    best = max(known, key=lambda shown: shared_terms(query, shown.about), default=None)
+    fits = asks_what_fits(query)
+    back = points_back(query)
+    lists = _known_lists(turn, reader) if fits or back else []
+    best = max(lists, key=lambda note_list: shared_terms(query, note_list.about), default=None)
     if best is not None and not shared_terms(query, best.about):
-        best = known[0] if back or names_only(query, known[0].about) else None
+        best = lists[0] if back or names_only(query, lists[0].about) else None
     if best is None:
         return None
-    asked, others = best.asked_for(query), [shown for shown in known if shown is not best]
-    told = [
+    asked = best.asked_for(query)
+    others = [note_list for note_list in lists if note_list is not best]
+    statements: list[tuple[int, str]] = []
+    if fits or len(asked) == len(best.lines):
+        statements = _told(turn, reader)
+    statements = [
         (at, text)
-        for at, text in (_told(turn, reader) if fits or len(asked) == len(best.lines) else ())
-        if shared_terms(text, best.about) or not any(shared_terms(text, shown.about) for shown in others)
+        for at, text in statements
+        if shared_terms(text, best.about)
+        or not any(shared_terms(text, note_list.about) for note_list in others)
     ]
-    out = ruled_out([(name_of(line), line.text) for line in best.lines], [text for _, text in told])
-    reasons = {best.lines[at].id: f"what was said in turn {told[place][0]}" for at, place in out.items()}
+    out = ruled_out([(name_of(line), line.text) for line in best.lines], [text for _, text in statements])
+    reasons = {
+        best.lines[at].id: f"what was said in turn {statements[place][0]}" for at, place in out.items()
+    }
     for line in best.lines:
         if uses_excluded([line.text], turn.present_carry):
             reasons.setdefault(line.id, "what you put aside")
-    kept = [replace(line, why=(Reason.STILL_COUNTS,)) for line in asked if line.id not in reasons]
-    if not kept or not (reasons or len(asked) < len(best.lines)):
+    remaining = [replace(line, why=(Reason.STILL_COUNTS,)) for line in asked if line.id not in reasons]
+    if not remaining or not (reasons or len(asked) < len(best.lines)):
         return None
-    count, by = len(best.lines) - len(kept), ", ".join(dict.fromkeys(reasons.values()))
-    return SessionAnswer(tuple(kept), f"{count} of {len(best.lines)} left out: {by}." if reasons else "")
+    count = len(best.lines) - len(remaining)
+    by = ", ".join(dict.fromkeys(reasons.values()))
+    return SessionAnswer(tuple(remaining), f"{count} of {len(best.lines)} left out: {by}." if reasons else "")
 
 
 def _opened(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     wanted = words_to_show(turn.query)
-    known = _known_lists(turn, reader) if wanted else []
-    named = [shown for shown in known if wanted <= terms_of(f"{shown.about} {shown.node.id}")]
+    lists = _known_lists(turn, reader) if wanted else []
+    named = [note_list for note_list in lists if wanted <= terms_of(f"{note_list.about} {note_list.node.id}")]
     return _whole(named[0], named[0].lines) if len(named) == 1 else None
 
 
 def _wanted(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
-    known = []
-    for line in _gathered(turn) if turn.reading.all else ():
+    candidates = []
+    gathered = _gathered(turn) if turn.reading.all else ()
+    for line in gathered:
         node = find_node(reader, line.node) if kind_of(line.node) is NodeKind.KNOWLEDGE else None
-        for shown in lists_of(node) if node else ():
-            is_quoted = line.text in {own.text for own in (*shown.heads, *shown.lines)}
-            known += [shown] if is_quoted and len(shown.lines) > 1 else []
-    best = max(known, key=lambda shown: shared_terms(turn.query, shown.about), default=None)
+        lists = lists_of(node) if node else ()
+        for note_list in lists:
+            is_quoted = line.text in {own.text for own in (*note_list.heads, *note_list.lines)}
+            if is_quoted and len(note_list.lines) > 1:
+                candidates.append(note_list)
+    best = max(candidates, key=lambda note_list: shared_terms(turn.query, note_list.about), default=None)
     if best is None or not shared_terms(turn.query, best.about):
         return None
     return _whole(best, best.lines if best.is_numbered else best.asked_for(turn.query))
 
 
-def _whole(shown: ShownList, lines: Sequence[Line]) -> SessionAnswer:
-    told = [*shown.heads, *lines[:MOST_ITEMS]]
-    return SessionAnswer(tuple(replace(line, why=(Reason.LIST_ASKED_FOR,)) for line in told), is_list=True)
+def _whole(note_list: ShownList, lines: Sequence[Line]) -> SessionAnswer:
+    quoted = [*note_list.heads, *lines[:MOST_ITEMS]]
+    return SessionAnswer(tuple(replace(line, why=(Reason.LIST_ASKED_FOR,)) for line in quoted), is_list=True)
 
 
 def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
@@ -254,27 +271,33 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
     steps = turn.steps() if turn.phase > Phase.CONTEXT_GATHERER else ()
     claimed = [claim.node_id for step in steps for claim in step.claims if claim.node_id]
     gathered = [id_ for id_ in [*(line.node for line in _gathered(turn)), *claimed] if kind_of(id_) in _NOTED]
-    known = [
-        shown
+    lists = [
+        note_list
         for node_id in dict.fromkeys([*(node_id for node_id, _ in quoted if node_id), *gathered])
         if (node := find_node(reader, node_id))
-        for shown in lists_of(node)
-        if len(shown.lines) > 1
+        for note_list in lists_of(node)
+        if len(note_list.lines) > 1
     ]
-    first = [shown for shown in known if any((shown.node.id, line.text) in quoted for line in shown.lines)]
-    return first + [shown for shown in known if shown not in first and shown.node.id in gathered]
+    first = [
+        note_list
+        for note_list in lists
+        if any((note_list.node.id, line.text) in quoted for line in note_list.lines)
+    ]
+    return first + [
+        note_list for note_list in lists if note_list not in first and note_list.node.id in gathered
+    ]
 
 
 def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
     nodes = [node for node in reader.statements() if node.source_turn in turn.earlier]
-    told = [(node.source_turn, node.items[0].text) for node in nodes if node.source_turn is not None]
-    noted = {at for at, _ in told}
-    told += [
+    statements = [(node.source_turn, node.items[0].text) for node in nodes if node.source_turn is not None]
+    noted = {at for at, _ in statements}
+    statements += [
         (limit.turn, limit.text)
         for limit in turn.carry.constraints
         if limit.active and limit.turn not in noted
     ]
-    return sorted(dict.fromkeys(told))
+    return sorted(dict.fromkeys(statements))
 
 
 def _gathered(turn: Turn) -> list[Line]:

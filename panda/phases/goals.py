@@ -27,14 +27,14 @@ def plan_goals(
     that code notes; if none is left, the query. Of goals with the same id the first keeps it, and
     dependencies on it mean that one; those that name no goal or lead in a circle are dropped.
     """
-    given = [goal for goal in goal_replies if one_line(goal.goal)]
+    replies = [goal for goal in goal_replies if one_line(goal.goal)]
     sentences = [sentence for sentence in split_sentences(query) if sentence not in statements]
-    given = given or [GoalReply(goal=sentence) for sentence in sentences or [query]]
-    given = given[:MOST_GOALS]
-    ids = [goal.id or f"G{number}" for number, goal in enumerate(given, 1)]
+    replies = replies or [GoalReply(goal=sentence) for sentence in sentences or [query]]
+    replies = replies[:MOST_GOALS]
+    ids = [goal.id or f"G{number}" for number, goal in enumerate(replies, 1)]
     free = (f"G{number}" for number in count(1) if f"G{number}" not in ids)
     ids = [id_ if id_ not in ids[:at] else next(free) for at, id_ in enumerate(ids)]
-    needs = {id_: list(dict.fromkeys(goal.depends_on)) for id_, goal in zip(ids, given, strict=True)}
+    needs = {id_: list(dict.fromkeys(goal.depends_on)) for id_, goal in zip(ids, replies, strict=True)}
     for id_, wanted in needs.items():
         needs[id_] = []
         for other in wanted:
@@ -52,28 +52,28 @@ def plan_goals(
             depends_on=tuple(needs[id_]),
             success_criteria=goal.success_criteria,
         )
-        for number, (id_, goal) in enumerate(zip(ids, given, strict=True), 1)
+        for number, (id_, goal) in enumerate(zip(ids, replies, strict=True), 1)
     )
 
 
 def _needed(goal: str, needs: Mapping[str, Sequence[str]]) -> set[str]:
-    found: set[str] = set()
+    needed: set[str] = set()
     waiting = [goal]
     while waiting:
         name = waiting.pop()
-        if name in needs and name not in found:
-            found.add(name)
+        if name in needs and name not in needed:
+            needed.add(name)
             waiting += needs[name]
-    return found
+    return needed
 
 
 def goals_progress(
     goals: Sequence[Goal], steps: Sequence[Step], *, said_done: Sequence[str] = (), ended: bool = False
 ) -> tuple[GoalProgress, ...]:
     """
-    How far each goal has come: done if the model says so or a call for it found something, blocked if its
-    calls failed, else open. Once no further call comes, what only failed is blocked, and what waits for it
-    too.
+    Return how far each goal has come: done if the model says so or a call for it found something, blocked if
+    its calls failed, else open. Once no further call comes, a goal whose calls all failed is blocked, and so
+    is what waits for it.
     """
     progress: dict[str, GoalProgress] = {}
     for goal in goals:
@@ -81,11 +81,19 @@ def goals_progress(
         failed = [step for step in own if step.status != "success"]
         done = goal.id in said_done or any(step.status == "success" and step.claims for step in own)
         is_blocked = not done and ended and bool(own) and own[-1].status != "success"
+        status: Literal["open", "done", "blocked"] = "open"
+        if done:
+            status = "done"
+        elif is_blocked:
+            status = "blocked"
+        reason = None
+        if own and not done:
+            reason = failed[-1].error if failed else "nothing was found"
         progress[goal.id] = GoalProgress(
             id=goal.id,
-            status="done" if done else "blocked" if is_blocked else "open",
+            status=status,
             steps=tuple(step.step for step in own),
-            reason=None if done or not own else failed[-1].error if failed else "nothing was found",
+            reason=reason,
         )
     fresh = [name for name, reached in progress.items() if reached.status == "blocked"]
     while fresh:
@@ -114,24 +122,26 @@ def goal_verdicts(
     plan: Plan, items: Sequence[GatheredItem], verdict: str, judgements: Sequence[GoalVerdictReply] = ()
 ) -> list[GoalVerdict]:
     """
-    What the answer is worth for each goal. Without the model's word, *judgements*, a goal is met if
-    the answer is approved and it is the only one, or shares a word with an item; one whose tools failed only
-    if it does, else it is blocked.
+    Return the verdict on each goal. Without the model's word, *judgements*, a goal is met if the answer is
+    approved and it is the only one, or shares a word with an item; one whose tools failed only if it shares a
+    word, else it is blocked.
     """
     reached = plan.progress.goals if plan.progress else ()
     blocked = {goal.id: goal.reason for goal in reached if goal.status == "blocked"}
     judged = {judgement.id: judgement for judgement in judgements}
-    found = []
+    verdicts = []
     for goal in plan.goals:
         shared = max((share_of_words(goal.goal, item.text) for item in items), default=0.0)
         is_alone = len(plan.goals) == 1 and goal.id not in blocked
-        met, why = bool(items) and (shared > 0 or is_alone), None
+        met = bool(items) and (shared > 0 or is_alone)
+        why = None
         if goal.id in judged:
-            met, why = judged[goal.id].met, judged[goal.id].why
+            met = judged[goal.id].met
+            why = judged[goal.id].why
         if verdict == "APPROVE" and met:
-            found.append(GoalVerdict(goal.id, "met", why))
+            verdicts.append(GoalVerdict(goal.id, "met", why))
         elif goal.id in blocked:
-            found.append(GoalVerdict(goal.id, "blocked", blocked[goal.id]))
+            verdicts.append(GoalVerdict(goal.id, "blocked", blocked[goal.id]))
         else:
-            found.append(GoalVerdict(goal.id, "unmet", why))
-    return found
+            verdicts.append(GoalVerdict(goal.id, "unmet", why))
+    return verdicts

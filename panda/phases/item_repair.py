@@ -62,29 +62,29 @@ class ItemRepair:
 
     def merged(self, written: Sequence[GatheredItem]) -> list[GatheredItem]:
         """The answer with what was written anew in place of the first refused item, without repetitions."""
-        stands = [one for one in self.items if not self._is_refused(one)]
-        texts = {one.text for one in stands}
-        at = next(n for n, one in enumerate(self.items) if self._is_refused(one))
-        return [*stands[:at], *(one for one in written if one.text not in texts), *stands[at:]]
+        stands = [item for item in self.items if not self._is_refused(item)]
+        texts = {item.text for item in stands}
+        at = next(n for n, item in enumerate(self.items) if self._is_refused(item))
+        return [*stands[:at], *(item for item in written if item.text not in texts), *stands[at:]]
 
-    def _is_refused(self, one: GatheredItem) -> bool:
-        return one.text in self.refused
+    def _is_refused(self, item: GatheredItem) -> bool:
+        return item.text in self.refused
 
 
-def repair_of(turn: Turn, told: Collection[GatheredItem]) -> ItemRepair | None:
+def repair_of(turn: Turn, added_items: Collection[GatheredItem]) -> ItemRepair | None:
     """
     Return what of the last answer stands and what is to be written anew, if the check refused some items and
     not all; None if all of it is written anew.
 
     Args:
-        told: Items that code adds to the answer; they are no part of it.
+        added_items: Items that code adds to the answer; they are no part of it.
     """
     last = turn.superseded()[-1:] if turn.attempt else []
     judgement = last[0].section(Phase.VALIDATOR) if last else None
     meta: Mapping[str, Any] = judgement.meta if judgement else {}
     answer = last[0].section(Phase.SYNTHESIZER) if last else None
-    items = tuple(item for item in answer_items(answer) if item not in told)
-    refused = frozenset(map(str, meta.get("rejected", ()))) & {one.text for one in items}
-    is_part = bool(refused) and any(one.text not in refused for one in items)
+    items = tuple(item for item in answer_items(answer) if item not in added_items)
+    refused = frozenset(map(str, meta.get("rejected", ()))) & {item.text for item in items}
+    is_part = bool(refused) and any(item.text not in refused for item in items)
     issues = tuple(map(str, meta.get("issues", ())))
     return ItemRepair(items, refused, issues, bool(meta.get("left_out"))) if is_part else None

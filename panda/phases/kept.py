@@ -20,9 +20,12 @@ from panda.steps.options import Option
 from panda.store.node_id import key_of
 from panda.store.records import QueryAnalysis, find
 
-_NEAR, _SHARED, _WITHIN = 0.35, 0.3, 0.1
+_NEAR = 0.35
+_SHARED = 0.3
+_WITHIN = 0.1
 """What a kept thing needs to be meant; what shared words add to closeness; how far behind a second may be."""
-_SHOWN_CHARS, _MOST_SHOWN = 60, 5
+_SHOWN_CHARS = 60
+_MOST_SHOWN = 5
 NOT_STORED = "Not stored, as you asked: what you told is taken out of this turn as well."
 
 
@@ -44,16 +47,16 @@ class Kept:
 
 
 def kept_things(reader: NodeReader) -> list[Kept]:
-    """What holds of what the user told, thing by thing, the oldest first."""
-    kept = [_kept(thing, nodes) for thing, nodes in reader.told_things()]
-    return sorted(kept, key=lambda one: (one.turns[-1:], one.ref))
+    """Return what still holds of what the user told, one entry a thing, the oldest first."""
+    things = [_kept(thing, nodes) for thing, nodes in reader.told_things()]
+    return sorted(things, key=lambda thing: (thing.turns[-1:], thing.ref))
 
 
 def _kept(thing: ToldThing, nodes: Sequence[Node]) -> Kept:
     by_key = {key_of(node.id): node for node in nodes}
     ids = frozenset(node.id for node in nodes)
-    told = {clause.source_turn for clause in thing.clauses} | {node.source_turn for node in nodes}
-    turns = tuple(sorted(turn for turn in told if turn is not None))
+    source_turns = {clause.source_turn for clause in thing.clauses} | {node.source_turn for node in nodes}
+    turns = tuple(sorted(turn for turn in source_turns if turn is not None))
     keys = [node for node in nodes if node.title not in {clause.subject.relation for clause in thing.clauses}]
     label = keys[-1].title.replace("_", " ") if keys else ""
     standing = [clause for clause in thing.clauses if clause.subject.relation in by_key]
@@ -76,13 +79,13 @@ def newest_told(reader: NodeReader, limit: int) -> dict[str, str]:
     told_in: dict[int | None, list[str]] = {}
     for node in sentences:
         told_in.setdefault(node.source_turn, []).append(node.items[0].text.casefold())
-    told = [(node.source_turn or 0, node.id, node.items[0].text) for node in sentences]
+    texts = [(node.source_turn or 0, node.id, node.items[0].text) for node in sentences]
     for node in nodes:
         value = node.items[0].text.partition(": ")[2].casefold()
         is_told = any(value in sentence for sentence in told_in.get(node.source_turn, ()))
         if not is_statement(node.title) and not is_told:
-            told.append((node.source_turn or 0, node.id, node.items[0].text.replace("_", " ")))
-    return {node_id: text for _, node_id, text in sorted(told)[-limit:]}
+            texts.append((node.source_turn or 0, node.id, node.items[0].text.replace("_", " ")))
+    return {node_id: text for _, node_id, text in sorted(texts)[-limit:]}
 
 
 def things_of_turns(reader: NodeReader, turn_ids: Collection[str]) -> list[Kept]:
@@ -107,35 +110,35 @@ def meant_to_go(turn: Turn, request: ForgetRequest, reader: NodeReader, closest:
     things = kept_things(reader)
     if not request.terms:
         last = turn.earlier[-1:]
-        return Meant(tuple(one for one in things if set(one.turns) & {*last})[:_MOST_SHOWN])
-    exact = [one for one in things if one.thing.holds(request.terms)]
+        return Meant(tuple(thing for thing in things if set(thing.turns) & {*last})[:_MOST_SHOWN])
+    exact = [thing for thing in things if thing.thing.holds(request.terms)]
     if not exact and len(request.parts) > 1:  # several things
-        exact = [one for one in things if any(one.thing.holds(part) for part in request.parts)]
+        exact = [thing for thing in things if any(thing.thing.holds(part) for part in request.parts)]
         if exact:
             return Meant(tuple(exact)[:_MOST_SHOWN])
     if not exact:  # the words stand in several clauses of a sentence
-        exact = [one for one in things if one.place and _sentence_holds(one, things, request.terms)]
+        exact = [thing for thing in things if thing.place and _sentence_holds(thing, things, request.terms)]
         return Meant(tuple(exact) or _near(turn.query, request.terms, things, closest))
     if len(exact) == 1:
         return Meant(tuple(exact), is_sure=request.kind == "order" and request.is_alone)
     return Meant(tuple(reversed(exact))[:_MOST_SHOWN])
 
 
-def _sentence_holds(one: Kept, things: Sequence[Kept], terms: Collection[str]) -> bool:
-    """Whether the sentence that a thing stands in has each of some terms, clause by clause."""
-    clauses = [clause for other in things for clause in other.thing.clauses if other.ref == one.ref]
+def _sentence_holds(thing: Kept, things: Sequence[Kept], terms: Collection[str]) -> bool:
+    """Return whether the sentence that a thing stands in has all the terms, and its clauses one of them."""
+    clauses = [clause for other in things for clause in other.thing.clauses if other.ref == thing.ref]
     words = {term for clause in clauses for term in forget_terms(clause.text)}
-    own = {term for clause in one.thing.clauses for term in forget_terms(clause.text)}
+    own = {term for clause in thing.thing.clauses for term in forget_terms(clause.text)}
     return set(terms) <= words and not own.isdisjoint(terms)
 
 
 def _near(
     query: str, terms: Collection[str], things: Sequence[Kept], closest: ClosestLines
 ) -> tuple[Kept, ...]:
-    near = closest.rate(query, [Option(one.ref, one.text, (one.ref,)) for one in things])
+    near = closest.rate(query, [Option(thing.ref, thing.text, (thing.ref,)) for thing in things])
     scores: dict[int, float] = {}
-    for place, (one, line) in enumerate(zip(things, near, strict=True)):
-        shared = len(set(terms) & terms_of(one.words)) / len(terms)
+    for place, (thing, line) in enumerate(zip(things, near, strict=True)):
+        shared = len(set(terms) & terms_of(thing.words)) / len(terms)
         if shared:
             scores[place] = line.prior + _SHARED * shared
     best = max(scores.values(), default=0.0)
@@ -145,7 +148,7 @@ def _near(
 
 
 def asked_to_forget(turn: Turn, reader: NodeReader) -> list[Kept]:
-    """What the turn right before asked whether to forget, in the order listed; [] if it did not."""
+    """Return what the turn right before asked whether to forget, in the order listed; [] if it did not."""
     pending = turn.carry.pending_clarification
     if pending is None or pending.status != "open" or [pending.asked_turn] != [*turn.earlier[-1:]]:
         return []
@@ -160,10 +163,10 @@ def listed_things(reading: Reading, reader: NodeReader) -> list[Kept]:
     things = kept_things(reader)
     placed = {place.node for place in reading.forget_places}
     return [
-        one
+        thing
         for ref in reading.forget
-        for one in things
-        if one.ref == ref and (one.place in reading.forget_places or ref not in placed)
+        for thing in things
+        if thing.ref == ref and (thing.place in reading.forget_places or ref not in placed)
     ]
 
 
@@ -180,15 +183,15 @@ def chosen_to_go(query: str, offered: Sequence[Kept]) -> tuple[Kept, ...]:
         return named if len(named) == len(choice.places) else ()
     if choice.is_all or (choice.agrees and len(offered) == 1):
         return tuple(offered)
-    fitting = [one for one in offered if choice.terms & forget_terms(one.words)]
+    fitting = [thing for thing in offered if choice.terms & forget_terms(thing.words)]
     is_named = len(fitting) == 1 and choice.terms <= forget_terms(fitting[0].words)
     return tuple(fitting) if is_named else ()
 
 
 def with_things(reading: Reading, things: Sequence[Kept], *, asks: bool) -> Reading:
     """The reading of a message by which things are to be forgotten, once the user was asked or at once."""
-    places = tuple(one.place for one in things if one.place is not None)
-    refs = tuple(dict.fromkeys(one.ref for one in things))
+    places = tuple(thing.place for thing in things if thing.place is not None)
+    refs = tuple(dict.fromkeys(thing.ref for thing in things))
     return structs.replace(
         reading, forgets=True, forget=refs, forget_places=places, asks_to_forget=asks, exclusions=()
     )
@@ -204,7 +207,7 @@ def why_nothing_goes(turn: Turn) -> str | None:
 
 
 def forgets_now(turn: Turn) -> bool:
-    """Whether the save of a turn takes something out of memory, or out of the turn itself."""
+    """Return whether saving a turn removes something from memory, or from the turn itself."""
     reading = turn.reading
     if turn.ending != "approved" or turn.metadata.run is not None:
         return False
@@ -217,7 +220,7 @@ def forget_question(turn: Turn, reader: NodeReader) -> str | None:
     if not turn.reading.asks_to_forget or why_nothing_goes(turn):
         return None
     things = listed_things(turn.reading, reader)
-    lines = [f"{n}. {_shown(one)}" for n, one in enumerate(things, 1)]
+    lines = [f"{n}. {_shown(thing)}" for n, thing in enumerate(things, 1)]
     if len(things) == 1:
         lead = "Is this to be forgotten, for good? Answer yes or no."
     else:
@@ -232,16 +235,16 @@ def _how_turns_go(turn: Turn) -> str:
     return f"A turn is forgotten as a whole by a command: panda forget {numbers} --user {turn.store.user}"
 
 
-def _shown(one: Kept) -> str:
-    others = len({clause.subject for clause in one.thing.clauses}) - 1
+def _shown(thing: Kept) -> str:
+    others = len({clause.subject for clause in thing.thing.clauses}) - 1
     more = f" (and {others} older)" if others > 0 else ""
-    return f"{shorten(one.text, _SHOWN_CHARS)}{more}"
+    return f"{shorten(thing.text, _SHOWN_CHARS)}{more}"
 
 
 def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) -> str:
     """
-    What a turn that forgets says: what goes, what of its sentences stays, and where else the words stand;
-    never what is forgotten.
+    Return the text of a turn that forgets: what goes, what of its sentences stays, and where else the words
+    stand; never what is forgotten.
 
     Args:
         left: Places that hold the same and stay as they are.
@@ -256,32 +259,32 @@ def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) ->
     if not things:
         return "Nothing of the kind is kept."
     lines = []
-    for one in things:
-        numbers = ", ".join(map(str, one.turns))
-        told = f" (told in turn{'s' if len(one.turns) > 1 else ''} {numbers})" if one.turns else ""
-        lines.append(f"Forgotten: {_name_of(one, turn)}{told}.")
-    for rest in dict.fromkeys(rest for one in things for rest in _rests(one, things)):
+    for thing in things:
+        numbers = ", ".join(map(str, thing.turns))
+        source_note = f" (told in turn{'s' if len(thing.turns) > 1 else ''} {numbers})" if thing.turns else ""
+        lines.append(f"Forgotten: {_name_of(thing, turn)}{source_note}.")
+    for rest in dict.fromkeys(rest for thing in things for rest in _rests(thing, things)):
         lines.append(f"Still kept: {shorten(rest, _SHOWN_CHARS)}")
     lines += [f"Not forgotten: {place}" for place in left]
     return "\n".join(lines)
 
 
-def _name_of(one: Kept, turn: Turn) -> str:
-    """What a thing is, by its key or by words of the query, but not by all that was told."""
-    if one.label:
-        return one.label
-    said = forget_terms(one.text)
-    named = [word for word in find_query_words(turn.query) if word.isalpha() and forget_terms(word) & said]
-    is_description = named and forget_terms(" ".join(named)) < said
+def _name_of(thing: Kept, turn: Turn) -> str:
+    """Return a name for a thing, from its key or from words of the query, never all that was told."""
+    if thing.label:
+        return thing.label
+    terms = forget_terms(thing.text)
+    named = [word for word in find_query_words(turn.query) if word.isalpha() and forget_terms(word) & terms]
+    is_description = named and forget_terms(" ".join(named)) < terms
     return " ".join(named) if is_description else "what you told"
 
 
-def _rests(one: Kept, things: Sequence[Kept]) -> list[str]:
+def _rests(thing: Kept, things: Sequence[Kept]) -> list[str]:
     """The clauses of its newest sentence that stay."""
     going = {(clause.subject, clause.start) for other in things for clause in other.thing.clauses}
     return [
         clause.sentence[start:end]
-        for clause in one.thing.clauses
+        for clause in thing.thing.clauses
         for start, end in clause_spans(clause.sentence)
         if (clause.subject, start) not in going
     ]

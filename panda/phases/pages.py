@@ -61,14 +61,14 @@ def fresh_visits(turn: Turn, reader: NodeReader) -> set[str]:
 
 def named_pages(turn: Turn) -> list[str]:
     """Addresses that a query asks about; one in what is told is none."""
-    told = " ".join(one.text for one in turn.reading.statements)
+    statements_text = " ".join(statement.text for statement in turn.reading.statements)
     urls = (c.text for c in find_claims(turn.query) if c.kind == "url" and "://" in c.text)
-    return [url for url in dict.fromkeys(urls) if url not in told]
+    return [url for url in dict.fromkeys(urls) if url not in statements_text]
 
 
 def speaks_of(query: str, text: str) -> bool:
     """
-    Whether a text has one of the names that the query has, or the query has none.
+    Return whether a text has one of the names that the query has, or the query has none.
 
     >>> speaks_of("What does the HP Victus 15 cost?", "Lenovo LOQ 15 Laptop")
     False
@@ -81,17 +81,17 @@ def speaks_of(query: str, text: str) -> bool:
 
 def read_anew(steps: Sequence[Step]) -> set[str]:
     """Nodes of visits that this turn has looked at again: refreshed, or found to be away."""
-    found: set[str] = set()
+    looked_at: set[str] = set()
     for step in steps:
         if step.tool not in (*OPENING, "internet.research"):
             continue
         if step.status != "success":
-            found |= {claim.node_id for claim in step.claims if claim.node_id}
+            looked_at |= {claim.node_id for claim in step.claims if claim.node_id}
             continue
-        known = step.data.get("refreshes") or []
-        replaced = [known] if isinstance(known, str) else known
-        found |= {NodeKind.VISIT.id(visit_id) for visit_id in (*replaced, *step.data.get("away", ()))}
-    return found
+        refreshed = step.data.get("refreshes") or []
+        replaced = [refreshed] if isinstance(refreshed, str) else refreshed
+        looked_at |= {NodeKind.VISIT.id(visit_id) for visit_id in (*replaced, *step.data.get("away", ()))}
+    return looked_at
 
 
 def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
@@ -110,7 +110,8 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
             continue
         waiting += node.links
         if kind_of(node_id) is NodeKind.TURN:
-            made = turn.store.turn(int(key_of(node_id))).directory
-            waiting += (NodeKind.VISIT.id(visit_id) for visit_id in visit_ids(made))
-        visits += [node] if kind_of(node_id) is NodeKind.VISIT else []
+            directory = turn.store.turn(int(key_of(node_id))).directory
+            waiting += (NodeKind.VISIT.id(visit_id) for visit_id in visit_ids(directory))
+        if kind_of(node_id) is NodeKind.VISIT:
+            visits.append(node)
     return visits

@@ -175,7 +175,8 @@ def _research_match(turn: Turn) -> ResearchCacheMatch | None:
 
 def _fresh_research(turn: Turn) -> list[Option]:
     """Research that is to be used in full, where the user asks and phase 2.5 found that §2 suffices."""
-    match, gathered = _research_match(turn), turn.folder.find(GatheredContext)
+    match = _research_match(turn)
+    gathered = turn.folder.find(GatheredContext)
     if match is None or match.reuse_recommendation != "full" or turn.reading.mood != "asks":
         return []
     is_enough = gathered is not None and gathered.verdict.status == "pass"
@@ -183,17 +184,22 @@ def _fresh_research(turn: Turn) -> list[Option]:
 
 
 def _new_search(turn: Turn) -> list[Option]:
-    """What is ordered and hangs on how things are now: it is looked for anew, whatever is saved."""
+    """
+    Return the query as an order that needs current data, to be searched anew whatever is saved; [] if it is
+    none.
+    """
     is_live = turn.analysis.data_requirements.needs_live_data and turn.reading.mood == "orders"
     return [Option("o1", turn.analysis.resolved_query, (), 1.0)] if is_live else []
 
 
 def _excluded(turn: Turn, plan: Plan) -> list[str]:
-    """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
+    """
+    Return what the user ruled out and the plan uses all the same; what the query itself says does not count.
+    """
     texts = [plan.goal, plan.approach, *plan.tasks, *(goal.goal for goal in plan.goals)]
     query = turn.analysis.resolved_query
-    found = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
-    return [f"{one.ref} ({one.label}): {one.reason}" for one in found]
+    excluded = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
+    return [f"{entity.ref} ({entity.label}): {entity.reason}" for entity in excluded]
 
 
 def _refusal(turn: Turn, plan: Plan) -> str | None:
@@ -222,7 +228,8 @@ def _check_excluded(turn: Turn, plan: Plan) -> None:
 def _lines(plan: Plan, query: str) -> list[str]:
     """Return the paragraphs of §3; a goal that is the query itself is not told again."""
     lines = [f"**Next step:** {plan.next_step}"]
-    lines += [f"**Goal:** {plan.goal}"] if plan.goal else []
+    if plan.goal:
+        lines.append(f"**Goal:** {plan.goal}")
     goals = []
     for goal in plan.goals:
         after = f", after {', '.join(goal.depends_on)}" if goal.depends_on else ""
@@ -230,13 +237,19 @@ def _lines(plan: Plan, query: str) -> list[str]:
         goals.append(f"- {goal.id} (priority {goal.priority}{after}): {goal.goal}{measure}")
     if [goal.goal for goal in plan.goals] != [query]:
         lines.append("\n".join(["**Goals:**", *goals]))
-    lines += [f"**Approach:** {plan.approach}"] if plan.approach else []
-    lines += [f"**Reasoning:** {plan.reasoning}"] if plan.reasoning else []
+    if plan.approach:
+        lines.append(f"**Approach:** {plan.approach}")
+    if plan.reasoning:
+        lines.append(f"**Reasoning:** {plan.reasoning}")
     for name, items in (("Success criteria", plan.success_criteria), ("Constraints", plan.constraints)):
-        lines += [f"**{name}:**\n" + "\n".join(f"- {item}" for item in items)] if items else []
-    lines += ["\n".join(f"- {task}" for task in plan.tasks)] if plan.tasks else []
-    lines += [f"**Tools:** {', '.join(plan.tools)}"] if plan.tools else []
-    lines += [f"**Tried before:** {plan.reason}"] if plan.reason else []
+        if items:
+            lines.append(f"**{name}:**\n" + "\n".join(f"- {item}" for item in items))
+    if plan.tasks:
+        lines.append("\n".join(f"- {task}" for task in plan.tasks))
+    if plan.tools:
+        lines.append(f"**Tools:** {', '.join(plan.tools)}")
+    if plan.reason:
+        lines.append(f"**Tried before:** {plan.reason}")
     kind = "Proposal" if plan.question_kind == "proposal" else "Question"
     return [*lines, f"**{kind}:** {plan.question}"] if plan.question else lines
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec import structs
 
@@ -126,11 +126,11 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
     )
 
 
-def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
+def target_of(entity: Entity, reader: NodeReader) -> tuple[str, int | None]:
     """The node that holds an entity, and the turn that it comes from, which stands in for a missing node."""
-    source = int((one.source or "t0").removeprefix("t").partition("_")[0])
-    is_node = one.target is not None and kind_of(one.target) is not None
-    node = find_node(reader, one.target or "") if is_node else None
+    source = int((entity.source or "t0").removeprefix("t").partition("_")[0])
+    is_node = entity.target is not None and kind_of(entity.target) is not None
+    node = find_node(reader, entity.target or "") if is_node else None
     return (node.id if node else NodeKind.TURN.id(source)), source
 
 
@@ -145,8 +145,9 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
     Return what a query goes on with that is short and has a pronoun or names nothing: what the last turn
     noted, the list of one note that it quoted, or what it was asked if it quoted one note.
     """
-    query, last = turn.query, turn.earlier[-1:]
-    pronoun = next((one for one in find_pronouns(query) if one.how != "which"), None)
+    query = turn.query
+    last = turn.earlier[-1:]
+    pronoun = next((candidate for candidate in find_pronouns(query) if candidate.how != "which"), None)
     speaks_to = not {"you", "your", "u"}.isdisjoint(split_words(query.lower()))
     is_asked_on = pronoun is not None or names_nothing(query) or (leaves_out(query) and not speaks_to)
     if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:
@@ -164,13 +165,13 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
         return going_on, reference
 
     node = reader.load(NodeKind.TURN.id(last[0]))
-    quoted = {one.origin for one in node.items if one.origin}
-    told = [statement for statement in reader.statements() if statement.source_turn == last[0]]
-    if told and quoted <= {statement.id for statement in told}:
-        said = " ".join(statement.items[0].text for statement in told)
-        ids = [statement.id for statement in told]
-        reference = ContentReference(said, told[-1].id, last[0])
-        return follow_up(f"{query} {said}", reference, stands=True, told_ids=ids)
+    quoted = {item.origin for item in node.items if item.origin}
+    statements = [statement for statement in reader.statements() if statement.source_turn == last[0]]
+    if statements and quoted <= {statement.id for statement in statements}:
+        statement_text = " ".join(statement.items[0].text for statement in statements)
+        ids = [statement.id for statement in statements]
+        reference = ContentReference(statement_text, statements[-1].id, last[0])
+        return follow_up(f"{query} {statement_text}", reference, stands=True, told_ids=ids)
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
     if kind_of(note) is not NodeKind.KNOWLEDGE:
@@ -191,31 +192,31 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
 
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
     entries = carry.content_archive.entries
-    named = [one.key for one in entries if one.is_draft and one.key in query]
+    named = [entry.key for entry in entries if entry.is_draft and entry.key in query]
     if named:
         return named[-1]
     wanted = set(words)
-    scores = {one.key: len(wanted & set(one.description.lower().split())) for one in entries}
-    found = [one for one in reversed(entries) if one.type.lower() in wanted or scores[one.key] > 1]
-    if not found and asks_again(query):
-        found = [one for one in reversed(entries) if one.is_draft][:1]
-    return max(found, key=lambda one: scores[one.key]).key if found else None
+    scores = {entry.key: len(wanted & set(entry.description.lower().split())) for entry in entries}
+    matching = [entry for entry in reversed(entries) if entry.type.lower() in wanted or scores[entry.key] > 1]
+    if not matching and asks_again(query):
+        matching = [entry for entry in reversed(entries) if entry.is_draft][:1]
+    return max(matching, key=lambda entry: scores[entry.key]).key if matching else None
 
 
 def entity_options(carry: Carry) -> list[Option]:
-    place = {one.ref: n for n, one in enumerate(carry.registry.listing.items, 1)}
-    newest = sorted(carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
-    ordered = sorted(newest, key=lambda one: place.get(one.ref, len(place) + 1))
+    place = {item.ref: n for n, item in enumerate(carry.registry.listing.items, 1)}
+    newest = sorted(carry.registry.records, key=lambda entity: entity.turns[-1:], reverse=True)
+    ordered = sorted(newest, key=lambda entity: place.get(entity.ref, len(place) + 1))
     listed = {ref: f"number {n} of the last list, " for ref, n in place.items()}
     return [
-        Option(one.ref, f"{one.label} ({listed.get(one.ref, '')}{one.state})")
-        for one in ordered[:_MOST_ENTITIES]
+        Option(entity.ref, f"{entity.label} ({listed.get(entity.ref, '')}{entity.state})")
+        for entity in ordered[:_MOST_ENTITIES]
     ]
 
 
 def _is_beside_forgetting(statement: str, meant: Meant) -> bool:
-    """Whether a statement of a message that forgets tells something of its own, to be kept."""
-    terms = {term for one in meant.things for term in forget_terms(one.words)}
+    """Return whether a statement of a message that forgets tells something of its own, to be kept."""
+    terms = {term for thing in meant.things for term in forget_terms(thing.words)}
     return find_forget_request(statement) is None and terms.isdisjoint(forget_terms(statement))
 
 
@@ -225,6 +226,15 @@ def _wish_to_forget(values: Mapping[str, Any]) -> bool | None:
     if isinstance(wish, bool):
         return wish
     return False if "forget" in values and not values["forget"] else None
+
+
+def _resolution_status(
+    references: Sequence[str], content: ContentReference | None
+) -> Literal["not_needed", "resolved", "failed"]:
+    """Return whether what a query refers to was found; "not_needed" if it refers to nothing."""
+    if not references:
+        return "not_needed"
+    return "failed" if content is None else "resolved"
 
 
 @dataclass(frozen=True)
@@ -244,8 +254,10 @@ class QueryAnalyzer:
         describe_image(self.executor, turn)
         recent = turn.recent(_RECENT)
         references = References(tuple(find_references(turn.query, turn.carry)), turn.carry)
-        known = {stem(word.lower()) for _, said in recent for word in split_words(said)}
-        pronouns = [] if references.words else [one.words for one in find_pronouns(turn.query, known)]
+        recent_stems = {stem(word.lower()) for _, summary in recent for word in split_words(summary)}
+        pronouns: list[str] = []
+        if not references.words:
+            pronouns = [pronoun.words for pronoun in find_pronouns(turn.query, recent_stems)]
         candidates = references.candidates()
         targets: list[Option] = []
         if (references.words or pronouns) and not references.refs:
@@ -266,7 +278,7 @@ class QueryAnalyzer:
             has_documents=bool(turn.documents),
             measure_coverage=partial(self.saved.measure, turn),
         )
-        kept = [
+        kept_options = [
             Option(node_id, text, (node_id,))
             for node_id, text in newest_told(self.reader, _MOST_KEPT).items()
         ]
@@ -276,7 +288,11 @@ class QueryAnalyzer:
             self.executor,
             QUERY_ANALYSIS,
             turn,
-            options={"content_reference": targets, "entities": entity_options(turn.carry), "kept": kept},
+            options={
+                "content_reference": targets,
+                "entities": entity_options(turn.carry),
+                "kept": kept_options,
+            },
             variables={
                 "names": ", ".join(find_names(turn.query)),
                 "today": turn.today,
@@ -293,12 +309,13 @@ class QueryAnalyzer:
         written = analysis_reply.reading
         resolved = analysis_reply.resolved_query.strip()
         if written is not None:
-            reading = self._checked(turn, written, [option.id for option in kept])
+            reading = self._checked(turn, written, [option.id for option in kept_options])
             references = references_of(reading, turn.query, turn.carry)
         else:  # a recipe that does not ask for it: rules read the message
             chosen = target.id if target else None
             meaning = interpret(message, None, target=chosen, written=resolved)
-            reading, references = meaning.reading, meaning.references
+            reading = meaning.reading
+            references = meaning.references
             if meaning.follow_up:
                 target = next(option for option in targets if option.id == _LAST)
             resolved = meaning.resolved_query
@@ -326,14 +343,18 @@ class QueryAnalyzer:
             analysis_reply.query_type if analysis_reply.query_type in get_args(QueryType) else "informational"
         )
         live = analysis_reply.needs_live_data
-        ages = "price" if prices else "availability" if live else None  # as content types age
+        ages = None  # as content types age
+        if prices:
+            ages = "price"
+        elif live:
+            ages = "availability"
         terms = [word.lower() for word in find_query_words(turn.query)]
-        nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
+        nodes = (target_of(entity, self.reader)[0] for entity in references.entities[:_MOST_NODES])
         analysis = QueryAnalysis(
             original_query=turn.query,
             resolved_query=resolved,
             reference_resolution=ReferenceResolution(
-                status="not_needed" if not words else "resolved" if content else "failed",
+                status=_resolution_status(words, content),
                 original_references=tuple(words),
                 resolved_to=content.title if content else None,
             ),
@@ -355,7 +376,9 @@ class QueryAnalyzer:
         del meta["original_query"], meta["reading"]
         if analysis.resolved_query == turn.query:
             meta["resolved_query"] = None  # §0 holds a long query once
-        places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
+        places = ["§0.raw_query"]
+        if turn.image:
+            places.append(IMAGE_JSON)
         if turn.documents:
             places.append(DOCUMENTS_JSON)
             meta["documents"] = [document.name for document in turn.documents]
@@ -364,10 +387,11 @@ class QueryAnalyzer:
         return Advance(section, (analysis,))
 
     def _names_kept(self, query: str) -> bool:
-        terms, words = set(split_terms(query)), {word.lower() for word in split_words(query)}
+        terms = set(split_terms(query))
+        words = {word.lower() for word in split_words(query)}
         return FUNCTION_WORDS.isdisjoint(words) and not is_talk(query) and self.reader.holds_words(terms)
 
-    def _checked(self, turn: Turn, values: Mapping[str, Any], kept: Collection[str]) -> Reading:
+    def _checked(self, turn: Turn, values: Mapping[str, Any], kept_ids: Collection[str]) -> Reading:
         """Return a reading as far as it can be so, with what words alone say."""
         pending = turn.carry.pending_clarification
         reading, dropped = check_reading(
@@ -375,7 +399,7 @@ class QueryAnalyzer:
             query=turn.query,
             refs={record.ref for record in turn.carry.registry.records},
             is_open=pending is not None and pending.status == "open",
-            kept=kept,
+            kept=kept_ids,
         )
         for part in dropped:
             turn.warn(f"reading: dropped {part}")
@@ -389,19 +413,22 @@ class QueryAnalyzer:
             wish: Whether the reply says that something is to be forgotten; None if it says nothing of it.
         """
         if declines_storing(turn.query) and forget_terms(turn.query):
-            told = tuple(one.text for one in reading.clauses if not is_question(one.text)) or (turn.query,)
-            mood: Mood = "asks" if any(is_question(one.text) for one in reading.clauses) else "tells"
+            stated = [clause.text for clause in reading.clauses if not is_question(clause.text)]
+            not_stored = tuple(stated or [turn.query])
+            mood: Mood = "asks" if any(is_question(clause.text) for clause in reading.clauses) else "tells"
             clauses = tuple(
-                structs.replace(one, mood="asks" if is_question(one.text) else "tells")
-                for one in reading.clauses
+                structs.replace(clause, mood="asks" if is_question(clause.text) else "tells")
+                for clause in reading.clauses
             )
             return structs.replace(
-                reading, mood=mood, clauses=clauses, statements=(), exclusions=(), not_stored=told
+                reading, mood=mood, clauses=clauses, statements=(), exclusions=(), not_stored=not_stored
             )
         meant, asks = self._meant_to_go(turn, reading, wish)
         if meant is not None:
-            clauses = tuple(structs.replace(one, mood="orders") for one in reading.clauses)
-            statements = [one for one in reading.statements if _is_beside_forgetting(one.text, meant)]
+            clauses = tuple(structs.replace(clause, mood="orders") for clause in reading.clauses)
+            statements = [
+                statement for statement in reading.statements if _is_beside_forgetting(statement.text, meant)
+            ]
             changed = structs.replace(reading, mood="orders", clauses=clauses, statements=tuple(statements))
             return with_things(changed, meant.things, asks=asks)
         if reading.forgets:
@@ -410,8 +437,8 @@ class QueryAnalyzer:
 
     def _meant_to_go(self, turn: Turn, reading: Reading, wish: bool | None) -> tuple[Meant | None, bool]:
         """
-        What is to be forgotten, None if nothing is, and whether the user is asked first: an order in the
-        user's own words that means one thing word for word is carried out, and so is what answers the
+        Return what is to be forgotten, None if nothing is, and whether the user is asked first. An order in
+        the user's own words that means one thing word for word is carried out, and so is an answer to the
         question of the turn before; all else is asked about.
         """
         offered = asked_to_forget(turn, self.reader)
@@ -428,7 +455,9 @@ class QueryAnalyzer:
             things = things_of_turns(self.reader, reading.turns)
             return Meant(tuple(things)), bool(things)
         if reading.forget:
-            named = [one for one in kept_things(self.reader) if not one.nodes.isdisjoint(reading.forget)]
+            named = [
+                thing for thing in kept_things(self.reader) if not thing.nodes.isdisjoint(reading.forget)
+            ]
             return self._of_named(request, named)
         if wish is False:
             return None, False
@@ -449,7 +478,7 @@ class QueryAnalyzer:
         """Return what a reply names to be forgotten: it is asked about unless code reads the same order."""
         if request is None or request.kind == "wish" or not request.is_alone:
             return Meant(tuple(named)), True
-        exact = [one for one in kept_things(self.reader) if one.thing.holds(request.terms)]
+        exact = [thing for thing in kept_things(self.reader) if thing.thing.holds(request.terms)]
         is_sure = len(exact) == 1 and exact[0] in named
         return Meant(tuple(exact if is_sure else named), is_sure=is_sure), not is_sure
 
@@ -457,18 +486,18 @@ class QueryAnalyzer:
         entities = references.entities
         if entities:
             node_id, source = target_of(entities[0], self.reader)
-            title = ", ".join(one.label for one in entities)
+            title = ", ".join(entity.label for entity in entities)
             return ContentReference(title, node_id, source)
         return ContentReference(target.text, target.id, None) if target else None
 
     def _targets(self, recent: Sequence[tuple[int, str]]) -> list[Option]:
-        found: dict[str, Option] = {}
+        targets: dict[str, Option] = {}
         for number, _ in reversed(recent):
             waiting = list(self.reader.load(NodeKind.TURN.id(number)).links)
             while waiting:
                 node_id = waiting.pop(0)
                 node = self.reader.load(node_id)
-                waiting += [link for link in node.links if link not in found]
+                waiting += [link for link in node.links if link not in targets]
                 if kind_of(node_id) is NodeKind.VISIT:
-                    found.setdefault(node_id, Option(node_id, node.title, (node_id,)))
-        return list(found.values())
+                    targets.setdefault(node_id, Option(node_id, node.title, (node_id,)))
+        return list(targets.values())

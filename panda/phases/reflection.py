@@ -21,12 +21,14 @@ from panda.session.registry import CurationChange, curation_of_reading, with_wri
 from panda.steps.all_steps import REFLECTION
 from panda.steps.inputs import ReflectionInputs
 from panda.steps.options import Option
+from panda.store import records
 from panda.store.carry import Curation
 from panda.store.records import Line
-from panda.store.records import Reflection as Decided
 
-_RECENT, _OFFERED = 3, 24
-_LOOKED_AT, _TOLD = 8, 3
+_RECENT = 3
+_OFFERED = 24
+_LOOKED_AT = 8
+_TOLD = 3
 """So many sources are looked at before a question is asked back; so many of their lines a writer is told."""
 _NEAR = 0.4
 """Closeness of a line that may answer: of questions that notes answer four in five have one."""
@@ -59,7 +61,7 @@ class Reflection:
         reason = _answers(turn) or self._find_antecedent(turn)
         if reason is not None:
             return _proceed(turn, reason, None)
-        summaries = "\n".join(f"Turn {number}: {said}" for number, said in turn.recent(_RECENT))
+        summaries = "\n".join(f"Turn {number}: {summary}" for number, summary in turn.recent(_RECENT))
         recipe = self.executor.book.recipe_for(REFLECTION.name, turn.mode, turn.intent)
         reply = ask(
             self.executor,
@@ -97,7 +99,8 @@ class Reflection:
         """Return why nothing has to be asked back; None where a reference has none and nothing is near."""
         if turn.documents:
             return "Something to work on was handed over with the query."
-        analysis, words = turn.analysis, content_stems(turn.query)
+        analysis = turn.analysis
+        words = content_stems(turn.query)
         if analysis.reference_resolution.status == "resolved":
             return "What the query refers to is known from the session."
         if turn.reading.turns:
@@ -116,7 +119,7 @@ class Reflection:
 
     def _look(self, turn: Turn) -> Sequence[Line]:
         ranked = self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
-        looked_at = [*turn.document_nodes, *(one.node_id for one in ranked)]
+        looked_at = [*turn.document_nodes, *(candidate.node_id for candidate in ranked)]
         nodes = [node for node_id in looked_at if (node := find_node(self.reader, node_id))]
         return self.closest.best_lines(turn.meant, nodes)
 
@@ -124,7 +127,7 @@ class Reflection:
 def _proceed(
     turn: Turn, reasoning: str, confidence: float | None, changes: Sequence[CurationChange] = ()
 ) -> Advance:
-    record = Decided("PROCEED", confidence, reasoning, None)
+    record = records.Reflection("PROCEED", confidence, reasoning, None)
     return Advance(_section(record), (_curated(turn, record, changes),))
 
 
@@ -135,11 +138,11 @@ def _clarify(
     confidence: float | None,
     changes: Sequence[CurationChange] = (),
 ) -> Stop:
-    record = Decided("CLARIFY", confidence, reasoning, question)
+    record = records.Reflection("CLARIFY", confidence, reasoning, question)
     return Stop("clarify", _section(record), (_curated(turn, record, changes),), question=question)
 
 
-def _section(record: Decided) -> Section:
+def _section(record: records.Reflection) -> Section:
     meta = {"decision": record.decision, "confidence": record.confidence, "provenance": ["§0.raw_query"]}
     parts = [f"**Decision:** {record.decision}", record.reasoning or ""]
     if record.question:
@@ -147,7 +150,7 @@ def _section(record: Decided) -> Section:
     return Section(Phase.REFLECTION, (Meta(meta), Text("\n\n".join(parts))))
 
 
-def _curated(turn: Turn, record: Decided, changes: Sequence[CurationChange]) -> Decided:
+def _curated(turn: Turn, record: records.Reflection, changes: Sequence[CurationChange]) -> records.Reflection:
     """Return the record with what the reading decides on the session's entities, and what a model adds."""
     if not turn.carry.registry.records or turn.reading.is_about_memory:
         return record
@@ -158,8 +161,8 @@ def _curated(turn: Turn, record: Decided, changes: Sequence[CurationChange]) -> 
 
 
 def _entities(turn: Turn) -> list[Option]:
-    records = sorted(turn.carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
-    return [Option(one.ref, f"{one.label} ({one.state})") for one in records[:_OFFERED]]
+    records = sorted(turn.carry.registry.records, key=lambda entity: entity.turns[-1:], reverse=True)
+    return [Option(entity.ref, f"{entity.label} ({entity.state})") for entity in records[:_OFFERED]]
 
 
 def _answers(turn: Turn) -> str | None:

@@ -38,7 +38,9 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
         turn.present_carry,
         turn.phase,
         load=lambda path: _lines_of(turn, path),
-        shown=next((one.path for one in turn.carry.content_archive.entries if one.key == key), None),
+        shown_path=next(
+            (entry.path for entry in turn.carry.content_archive.entries if entry.key == key), None
+        ),
         budget_tokens=min(CARRY_TOKENS, room),
     )
 
@@ -82,8 +84,8 @@ def ask(
 
     def documents() -> Sequence[InputDocument]:
         texts = {name: text() if callable(text) else text for name, text in (extra or {}).items()}
-        given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **texts}
-        return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given)
+        texts_by_name = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **texts}
+        return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=texts_by_name)
 
     request = Request(
         query=turn.query,
@@ -107,7 +109,7 @@ def ask(
 
 
 def is_served(executor: RecipeExecutor, contract: StepContract[Any], turn: Turn) -> bool:
-    """Whether something that is set can reply to a step; some phases go on without."""
+    """Return whether one of the configured models can reply to a step; some phases go on without a reply."""
     return executor.unsupported(executor.book.key_for(contract.name, turn.mode, turn.intent)) is None
 
 
@@ -115,8 +117,8 @@ def _image_document(turn: Turn) -> str:
     image = turn.described_image
     if image is None:
         return ""
-    said = f"{image.file}, as the model {image.model} ({image.layer}) describes it in its own words,"
-    return f"{said} which nobody has checked:\n\n{image.description}"
+    lead = f"{image.file}, as the model {image.model} ({image.layer}) describes it in its own words,"
+    return f"{lead} which nobody has checked:\n\n{image.description}"
 
 
 def question_of(written: str | None, turn: Turn) -> str:

@@ -91,7 +91,7 @@ def summarise(executor: RecipeExecutor, turn: Turn, reply_text: str | None = Non
         reply_text: What the user was shown; None where no session keeps anything of the turn.
     """
     waiting = to_merge(turn.carry) if reply_text is not None else ()
-    leaving = [one for one in turn.carry.turn_summaries if one.turn in waiting]
+    leaving = [summary for summary in turn.carry.turn_summaries if summary.turn in waiting]
     is_long = reply_text is not None and len(reply_text) > REPLY_CHARS
     answer = turn.context.section(Phase.SYNTHESIZER) if turn.answered is not False else None
     items = [item.text for item in answer_items(answer)]
@@ -108,7 +108,7 @@ def summarise(executor: RecipeExecutor, turn: Turn, reply_text: str | None = Non
         extra={
             "reply": reply_text or "" if is_long else "",
             "earlier_history": turn.carry.history_summary.text if waiting else "",
-            "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
+            "leaving_turns": "\n".join(f"Turn {summary.turn}: {summary.turn_summary}" for summary in leaving),
             "engagement": turn.carry.engagement_summary.text if waiting else "",
         },
         inputs=SummaryInputs(line=line, words=words),
@@ -182,15 +182,16 @@ def write_summaries(
         report.left -= 1
         folder = store.open(number)
         try:
-            made = summarise(executor, _SavedTurn(folder, store, recordings=Recordings([]))).index
-            folder.save(made)
+            summary = summarise(executor, _SavedTurn(folder, store, recordings=Recordings([]))).index
+            folder.save(summary)
             report.written += 1
-            told = str(made.summary)
+            message = str(summary.summary)
         except (HaltError, FileFormatError) as exc:
-            where, told = str(exc.path or folder.paths / CONTEXT_MD), f"no summary: {exc.message}"
-            report.problems.append(Problem(told, where, line=exc.line, key=exc.key, fix=exc.fix))
-        told = shorten(one_line(told), _TOLD_CHARS)
-        _log.info("%s, turn %s: %s (%s left)", store.user, number, told, report.left)
+            where = str(exc.path or folder.paths / CONTEXT_MD)
+            message = f"no summary: {exc.message}"
+            report.problems.append(Problem(message, where, line=exc.line, key=exc.key, fix=exc.fix))
+        message = shorten(one_line(message), _TOLD_CHARS)
+        _log.info("%s, turn %s: %s (%s left)", store.user, number, message, report.left)
     report.seconds = time.monotonic() - started
     return report
 
@@ -213,7 +214,8 @@ class Save:
         Save the turn; a missing summary is a warning, the index makes it later. The last write is
         session.json: a run that was killed after it finds nothing left to do.
         """
-        folder, store = turn.folder, self.store
+        folder = turn.folder
+        store = self.store
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
         noted = self.noting.of(turn)
@@ -223,16 +225,16 @@ class Save:
                 apply_staged(store, due)
             folder.save(structs.replace(memory, applied=len(due) == len(memory.staged)))
         if turn.ending != "approved":
-            said = [render_noted(noted)] if noted else []
-            folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
+            paragraphs = [render_noted(noted)] if noted else []
+            folder.write_text(RESPONSE_MD, "\n\n".join([*paragraphs, turn.question or _NOT_APPROVED]) + "\n")
         ended = self._ended(turn)
         files = replace(load_turn_files(folder.paths, turn.turn), summary=ended)
         session_texts = SessionTexts()
         try:
-            made = summarise(self.executor, turn, reply_of(files))
-            folder.save(made.index)
-            session_texts = made.session
-            text = str(made.index.summary)
+            summarised = summarise(self.executor, turn, reply_of(files))
+            folder.save(summarised.index)
+            session_texts = summarised.session
+            text = str(summarised.index.summary)
             kind: SummaryKind = "verbatim" if text == summary_line(turn) else "model"
             ended = structs.replace(ended, turn_summary=text, summary_kind=kind)
         except HaltError as exc:
@@ -243,7 +245,8 @@ class Save:
         session = turn.session
         if forgets_now(turn):
             self.forget(turn.reading, (turn.turn, *turn.earlier[-1:]), turn.session_id)
-            session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
+            session = load_session(store, turn.session_id)
+            at = store.clock().replace(microsecond=0)
             # Forgetting has changed the file. What it was said of is gone: a replay can't judge it.
             turn.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
         commit_turn(store, session, turn.turn)
@@ -267,9 +270,11 @@ class Save:
 
     @staticmethod
     def _summary(turn: Turn, files: TurnFiles, ended: Summary, texts: SessionTexts) -> Summary:
-        made = summary_of(turn.carry, files)
-        if turn.ending == "failed" and made.blocked_reason is None:
-            made = structs.replace(made, blocked_reason=turn.reason)
+        turn_summary = summary_of(turn.carry, files)
+        if turn.ending == "failed" and turn_summary.blocked_reason is None:
+            turn_summary = structs.replace(turn_summary, blocked_reason=turn.reason)
         own = ("detail", "turn_summary", "summary_kind")
-        did = {name: getattr(made, name) for name in made.__struct_fields__ if name not in own}
+        did = {
+            name: getattr(turn_summary, name) for name in turn_summary.__struct_fields__ if name not in own
+        }
         return structs.replace(ended, **did, session=texts, pending=fate_of(turn.carry, files))

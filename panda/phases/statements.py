@@ -29,11 +29,14 @@ from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
-_CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
+_CORRECTED = 0.7
+_BY_WORDS = 0.4
+_AHEAD = 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
 _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
-_OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
+_OF_ONE_THING = 0.5
+_ASKED_FOR = 0.3
 """How close a statement is to the line that it outdates, and to the query."""
 _OTHER_VALUE = 0.35  # how close it is to one of them where both give a value of one kind
 _BEHIND = 0.15  # how much less close to the query than the line a statement is that outdates it
@@ -50,89 +53,112 @@ class Noting:
     def of(self, turn: Turn) -> tuple[Noted, ...]:
         if not turn.reading.statements:
             return ()
-        given = turn.folder.find(StagedMemory)
-        if given is not None and given.noted is not UNSET:
-            return given.noted
+        saved_memory = turn.folder.find(StagedMemory)
+        if saved_memory is not None and saved_memory.noted is not UNSET:
+            return saved_memory.noted
         noted, staged = _Staging(turn, self).stage_all()
-        others = [one for one in given.staged if not one.told] if given else []
+        others = [record for record in saved_memory.staged if not record.told] if saved_memory else []
         turn.folder.save(StagedMemory(staged=(*others, *staged), noted=tuple(noted), applied=False))
         return tuple(noted)
 
 
 class _Staging:
     def __init__(self, turn: Turn, noting: Noting) -> None:
-        self._turn, self._user, self._encoder = turn, noting.user, noting.encoder
-        self._log, self._now = noting.moment.memory.log, turn.context.front.created_at
+        self._turn = turn
+        self._user = noting.user
+        self._encoder = noting.encoder
+        self._log = noting.moment.memory.log
+        self._now = turn.context.front.created_at
         self._values: dict[Subject, Plain] = {}  # as the statements so far leave them
         self._staged: dict[tuple[str, str, Action], Staged] = {}
 
     def stage_all(self) -> tuple[list[Noted], list[Staged]]:
         statements = self._turn.reading.statements
         noted = []
-        for n, text in enumerate(dict.fromkeys(one.text for one in statements), 1):
+        for n, text in enumerate(dict.fromkeys(statement.text for statement in statements), 1):
             key = statement_key(self._turn.turn, n)
-            own = [one for one in statements if one.text == text]
-            self._stage("statement", key, text, text, "sets")
-            keyed = [made for one in own if one.key is not None and (made := self._keyed(one)) is not None]
+            own = [statement for statement in statements if statement.text == text]
+            self._stage("statement", key, text, text=text, action="sets")
+            keyed = [
+                keyed_note
+                for statement in own
+                if statement.key is not None and (keyed_note := self._keyed(statement)) is not None
+            ]
             noted += keyed or [self._unkeyed(own[0], key)]
         return noted, list(self._staged.values())
 
-    def _keyed(self, one: Statement) -> Noted | None:
-        subject = self._subject(one)
+    def _keyed(self, statement: Statement) -> Noted | None:
+        subject = self._subject(statement)
         action: Action = "sets"
-        held, value = self._held(subject), cast(Plain, one.value)
-        after, gone = value, held if held != value else None
-        if one.action == "adds":
-            action, after, gone = "adds", listed(held, value, "adds"), None
-        elif one.action == "removes":
-            words, items = set(split_terms(str(value))), held if isinstance(held, tuple) else (held,)
+        held = self._held(subject)
+        value = cast(Plain, statement.value)
+        after = value
+        gone = held if held != value else None
+        if statement.action == "adds":
+            action = "adds"
+            after = listed(held, value, "adds")
+            gone = None
+        elif statement.action == "removes":
+            words = set(split_terms(str(value)))
+            items = held if isinstance(held, tuple) else (held,)
             gone = next((item for item in items if words and words <= set(split_terms(str(item)))), None)
             if gone is None:
                 return None
-            action, value, after = "removes", (gone,), listed(held, gone, "removes")
+            action = "removes"
+            value = (gone,)
+            after = listed(held, gone, "removes")
         self._values[subject] = after
-        kind: SaidKind = "preference" if one.entity is None else "fact"
-        self._stage(kind, subject.relation, value, one.text, action, one.entity)
+        kind: SaidKind = "preference" if statement.entity is None else "fact"
+        self._stage(
+            kind, subject.relation, value, text=statement.text, action=action, entity=statement.entity
+        )
         replaces = None if gone is None else render_value(gone)
         if replaces is not None:
             self._take_back(subject, replaces)
         node_id = f"{'memory' if kind == 'preference' else 'fact'}:{subject.key(self._user)}"
-        return Noted(one.text, node_id, subject.relation, after or None, replaces)
+        return Noted(statement.text, node_id, subject.relation, after or None, replaces)
 
-    def _subject(self, one: Statement) -> Subject:
-        """What it is about; a correction by a part of the key means the one thing that has it."""
-        entity = f"user:{self._user}" if one.entity is None else normalise_entity(one.entity)
-        subject = Subject("local", entity, one.key or "")
-        if one.action != "corrects" or self._held(subject) is not None:
+    def _subject(self, statement: Statement) -> Subject:
+        """
+        Return the subject of a statement; a correction by a part of the key means the only subject that has
+        it.
+        """
+        entity = f"user:{self._user}" if statement.entity is None else normalise_entity(statement.entity)
+        subject = Subject("local", entity, statement.key or "")
+        if statement.action != "corrects" or self._held(subject) is not None:
             return subject
         others = (other for other in self._log.subjects("local") if other.entity == entity)
         longer = [other for other in others if {*subject.relation.split("_")} < {*other.relation.split("_")}]
         held = [other for other in longer if self._held(other) is not None]
         return held[0] if len(held) == 1 else subject
 
-    def _unkeyed(self, one: Statement, key: str) -> Noted:
-        corrected = self._corrected(one.text) if one.action in ("corrects", "removes") else None
+    def _unkeyed(self, statement: Statement, key: str) -> Noted:
+        corrected = self._corrected(statement.text) if statement.action in ("corrects", "removes") else None
         replaces = None
         if corrected is not None:
             replaces = str(corrected.value.v)
-            self._stage("statement", corrected.relation, replaces, one.text, "retracts")
-        return Noted(one.text, NodeKind.FACT.id(key), None, None, replaces)
+            self._stage("statement", corrected.relation, replaces, text=statement.text, action="retracts")
+        return Noted(statement.text, NodeKind.FACT.id(key), None, None, replaces)
 
     def _corrected(self, text: str) -> Assertion | None:
         standing = list(self._standing())
-        near = measure_closeness(text, [str(one.value.v) for one in standing], self._encoder)
+        near = measure_closeness(text, [str(assertion.value.v) for assertion in standing], self._encoder)
         ranked = sorted(zip(near, standing, strict=True), key=lambda pair: -pair[0])
         ahead = ranked[0][0] - (ranked[1][0] if len(ranked) > 1 else 0.0) if ranked else 0.0
         least = _BY_WORDS if self._encoder is None else _CORRECTED
         return ranked[0][1] if ranked and ranked[0][0] >= least and ahead >= _AHEAD else None
 
     def _take_back(self, subject: Subject, value: str) -> None:
-        turns = {one.source_turn for one in self._log.of(subject)}
-        for one in self._standing():
-            said = str(one.value.v)
-            is_meant = value.casefold() in said.casefold() and says_only(said, subject.relation)
-            if one.source_turn in turns and is_meant:
-                self._stage("statement", one.relation, said, said, "retracts")
+        turns = {assertion.source_turn for assertion in self._log.of(subject)}
+        for assertion in self._standing():
+            statement_text = str(assertion.value.v)
+            is_meant = value.casefold() in statement_text.casefold() and says_only(
+                statement_text, subject.relation
+            )
+            if assertion.source_turn in turns and is_meant:
+                self._stage(
+                    "statement", assertion.relation, statement_text, text=statement_text, action="retracts"
+                )
 
     def _standing(self) -> Iterator[Assertion]:
         for subject in self._log.subjects("local"):
@@ -144,9 +170,9 @@ class _Staging:
         return self._values.get(subject, winner.value.v if winner is not None else None)
 
     def _stage(
-        self, kind: SaidKind, key: str, value: Plain, text: str, action: Action, entity: str | None = None
+        self, kind: SaidKind, key: str, value: Plain, *, text: str, action: Action, entity: str | None = None
     ) -> None:
-        one = stage_value(
+        staged = stage_value(
             user=self._user,
             kind=kind,
             relation=key,
@@ -157,10 +183,10 @@ class _Staging:
             action=action,
             told=True,
         )
-        before = self._staged.get((one.entity, key, action))
+        before = self._staged.get((staged.entity, key, action))
         if before is not None and action in ("adds", "removes"):
-            one = replace(one, value=Value("list", listed(before.value.v, one.value.v, "adds")))
-        self._staged[one.entity, key, action] = one
+            staged = replace(staged, value=Value("list", listed(before.value.v, staged.value.v, "adds")))
+        self._staged[staged.entity, key, action] = staged
 
 
 def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
@@ -172,11 +198,11 @@ def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
     - location: Porto, instead of: Lisbon
     """
     lines: dict[str, str] = {}
-    for one in noted:
-        lead = f"Noted: {escape_quote(one.text)}{mark}"
-        said = f"{one.key}: {render_value(one.value)}" if one.key else ""
-        replaced = f"instead of: {one.replaces}" if one.replaces else ""
-        understood = ", ".join(filter(None, [said, replaced]))
+    for note in noted:
+        lead = f"Noted: {escape_quote(note.text)}{mark}"
+        keyed_value = f"{note.key}: {render_value(note.value)}" if note.key else ""
+        replaced = f"instead of: {note.replaces}" if note.replaces else ""
+        understood = ", ".join(filter(None, [keyed_value, replaced]))
         lines[lead] = lines.get(lead, "") + (f"\n- {understood}" if understood else "")
     return "\n\n".join(lead + rest for lead, rest in lines.items())
 
@@ -208,73 +234,102 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     than two lines none is taken for outdated. What he took back is left out, and where the present alone is
     asked for, all that is outdated.
     """
-    told = {one.line.item: one for one in _statements(turn, reader, closest)}
-    given, few, kind = {line.item: line for line in lines}, len(lines) <= _MOST, wanted_kind(turn.meant)
-    first, last = dict[GatheredItem, Line](), dict[GatheredItem, Line]()
-    before, gone = set[GatheredItem](), set[GatheredItem]()
-    for item, line in given.items() if told else ():
-        later = _later_than(line, [*told.values()], reader)
+    statements = {statement.line.item: statement for statement in _statements(turn, reader, closest)}
+    quoted = {line.item: line for line in lines}
+    few = len(lines) <= _MOST
+    kind = wanted_kind(turn.meant)
+    first = dict[GatheredItem, Line]()
+    last = dict[GatheredItem, Line]()
+    before = set[GatheredItem]()
+    gone = set[GatheredItem]()
+    changeable = quoted if statements else {}
+    for item, line in changeable.items():
+        later = _later_than(line, [*statements.values()], reader)
         (own,) = closest.scored(turn.meant, [line])
         lacks = kind in ("time", "number") and not count_kind(line.text, kind)
         names = {word for word in split_words(line.text.lower()) if not is_ordinary(word)}
         adds = dict[GatheredItem, Line]()
-        for one, near in zip(later, closest.scored(line.text, [one.line for one in later]), strict=True):
-            said = one.line
-            turns = item in told and says_otherwise(said.text)
-            shares = not terms_of(said.text).isdisjoint(terms_of(line.text))
-            corrects = (turns and shares) or (item in told and one.goes_on_from(told[item]))
-            place = "before" if corrects else _place(turn.meant, own, one, score_of(near))
-            is_near = one.is_asked_on or not names.isdisjoint(split_words(said.text.lower()))
-            if lacks and few and is_near and count_kind(said.text, str(kind)):
-                adds = {said.item: said}  # the newest
+        for later_statement, near in zip(
+            later, closest.scored(line.text, [statement.line for statement in later]), strict=True
+        ):
+            later_line = later_statement.line
+            turns = item in statements and says_otherwise(later_line.text)
+            shares = not terms_of(later_line.text).isdisjoint(terms_of(line.text))
+            corrects = (turns and shares) or (
+                item in statements and later_statement.goes_on_from(statements[item])
+            )
+            place = "before" if corrects else _place(turn.meant, own, later_statement, score_of(near))
+            is_near = later_statement.is_asked_on or not names.isdisjoint(
+                split_words(later_line.text.lower())
+            )
+            if lacks and few and is_near and count_kind(later_line.text, str(kind)):
+                adds = {later_line.item: later_line}  # the newest
             if place == "before" and few:
                 before.add(item)
-                gone |= {item} if corrects or turn.reading.now else set()
-                first[said.item] = said
-            elif place and said.item not in given:
-                last[said.item] = said
+                if corrects or turn.reading.now:
+                    gone.add(item)
+                first[later_line.item] = later_line
+            elif place and later_line.item not in quoted:
+                last[later_line.item] = later_line
         first |= adds
-    newest = sorted(first, key=lambda item: told[item].at, reverse=True)[:_MOST]
-    shown = {**{item: first[item] for item in newest}, **given, **dict([*last.items()][:_MOST])}
-    every = {item: line for item, line in shown.items() if item not in gone}
-    for item in [item for item in every if item not in told]:  # a key that a quoted statement gave
-        value, node = item.text.partition(": ")[2].casefold(), every[item].node
-        source = next((said for said in every if said in told and value in said.text.casefold()), None)
+    newest = sorted(first, key=lambda item: statements[item].at, reverse=True)[:_MOST]
+    combined = {**{item: first[item] for item in newest}, **quoted, **dict([*last.items()][:_MOST])}
+    every = {item: line for item, line in combined.items() if item not in gone}
+    for item in [item for item in every if item not in statements]:  # a key that a quoted statement gave
+        value = item.text.partition(": ")[2].casefold()
+        node = every[item].node
+        source = next(
+            (
+                candidate
+                for candidate in every
+                if candidate in statements and value in candidate.text.casefold()
+            ),
+            None,
+        )
         if value and source is not None and kind_of(node) in (NodeKind.MEMORY, NodeKind.FACT):
             every[source] = replace(every[source], also=(*every[source].also, node))
             del every[item]
-    leads = {line.item: f"Told on {told[item].at:%Y-%m-%d}: " for item, line in every.items() if item in told}
+    leads = {
+        line.item: f"Told on {statements[item].at:%Y-%m-%d}: "
+        for item, line in every.items()
+        if item in statements
+    }
     leads |= {
         every[item].item: f"Before: {leads.get(every[item].item, '')}" for item in before if item in every
     }
     return Since(tuple(every.values()), leads)
 
 
-def _later_than(line: Line, told: Sequence[_Told], reader: NodeReader) -> Sequence[_Told]:
-    places = [place for place, one in enumerate(told, 1) if one.line.item == line.item]
+def _later_than(line: Line, statements: Sequence[_Told], reader: NodeReader) -> Sequence[_Told]:
+    places = [place for place, statement in enumerate(statements, 1) if statement.line.item == line.item]
     node = find_node(reader, line.node) if kind_of(line.node) in _OLDER else None
     if places or node is None:
-        return told[places[0] :] if places else []
-    return [one for one in told if all(one.at > at for at in (node.at, node.changed_at) if at is not None)]
+        return statements[places[0] :] if places else []
+    return [
+        statement
+        for statement in statements
+        if all(statement.at > at for at in (node.at, node.changed_at) if at is not None)
+    ]
 
 
-def _place(query: str, line: Line, one: _Told, near: float) -> Literal["before", "behind"] | None:
+def _place(query: str, line: Line, statement: _Told, near: float) -> Literal["before", "behind"] | None:
     """
     Return where a statement that was told later stands beside a line: in front of what it outdates, behind
     what it adds to, or nowhere, as what is said of somebody else's or is far from the query.
     """
-    said, new = one.line.text, folded_names(f"… {one.line.text}") - folded_names(f"… {query}")
-    names = folded_names(f"… {line.text}") & folded_names(f"… {said}")
-    shared = terms_of(f"{line.above} {line.text}") & terms_of(said)
-    is_close = score_of(one.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
-    if find_owners(line.text) != find_owners(said) or not (is_close or one.is_asked_on):
+    statement_text = statement.line.text
+    new = folded_names(f"… {statement.line.text}") - folded_names(f"… {query}")
+    names = folded_names(f"… {line.text}") & folded_names(f"… {statement_text}")
+    shared = terms_of(f"{line.above} {line.text}") & terms_of(statement_text)
+    is_close = score_of(statement.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
+    if find_owners(line.text) != find_owners(statement_text) or not (is_close or statement.is_asked_on):
         return None
-    its = _values(said)
+    its = _values(statement_text)
     kinds = {kind for kind, _ in its}
-    counts = "number" in kinds and not one.is_asked_on
+    counts = "number" in kinds and not statement.is_asked_on
     other = any(kind in kinds or counts for kind, _ in _values(line.text) - its)
-    differs = other and max(near, score_of(one.line)) >= _OTHER_VALUE
-    answers = near >= _OF_ONE_THING and not one.is_asked_on and bool(names & new or is_close)
+    differs = other and max(near, score_of(statement.line)) >= _OTHER_VALUE
+    answers = near >= _OF_ONE_THING and not statement.is_asked_on and bool(names & new or is_close)
     if (shared or names) and (differs or answers):
         return "before"
     return "behind" if names & new else None
@@ -285,16 +340,16 @@ def _values(text: str) -> set[tuple[str, str]]:
 
 
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
-    """What the user told in other turns, the oldest first."""
+    """Return what the user told in other turns, the oldest first."""
     reference = turn.analysis.content_reference
     is_on = reference and is_statement_id(reference.node_id)
     on = reference.source_turn if reference and is_on else None  # the turn that told it
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn and node.at is not None]
     scored = closest.scored(turn.meant, [replace(n.items[0], why=(Reason.TOLD_SINCE,)) for n in nodes])
-    told = []
+    statements = []
     for node, line in zip(nodes, scored, strict=True):
         is_asked_on = node.source_turn == on
         if node.at is not None:
             scored_line = replace(line, score=0.0) if is_asked_on else line
-            told.append(_Told(scored_line, node.at, is_asked_on, node.source_turn))
-    return sorted(told, key=lambda one: one.at)
+            statements.append(_Told(scored_line, node.at, is_asked_on, node.source_turn))
+    return sorted(statements, key=lambda statement: statement.at)

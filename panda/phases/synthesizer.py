@@ -1,14 +1,14 @@
 """Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as changed
 from functools import partial
 from itertools import groupby
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
@@ -127,19 +127,24 @@ class Synthesizer:
     def run(self, turn: Turn) -> Advance:
         if turn.reading.is_about_memory:
             return self._of_memory(turn)
-        noted, kept = self._noting.of(turn), kept_again(turn)
-        told = [Line(text, node=NodeKind.TURN.id(turn.turn)) for text in dict.fromkeys(n.text for n in noted)]
-        answer = self._answer(turn, told, kept)
-        own = {line.item for line in told}
+        noted = self._noting.of(turn)
+        drafts = kept_again(turn)
+        noted_lines = [
+            Line(text, node=NodeKind.TURN.id(turn.turn)) for text in dict.fromkeys(n.text for n in noted)
+        ]
+        answer = self._answer(turn, noted_lines, drafts)
+        own = {line.item for line in noted_lines}
         lines = [line for line in answer.lines if line.item not in own]
-        node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
+        node_ids = dict.fromkeys(node_id for line in (*noted_lines, *lines) for node_id in line.node_ids)
         provenance = {node_id: self._provenance(turn, node_id) for node_id in node_ids}
         lead = shortfall(turn)
-        lead += [render_noted(noted, " [1]")] if noted else []
+        if noted:
+            lead.append(render_noted(noted, " [1]"))
         if turn.reading.not_stored:
             lead.append(NOT_STORED)
-        lead += [answer.lead] if answer.lead else []
-        attached = [*attachments(turn), *kept]
+        if answer.lead:
+            lead.append(answer.lead)
+        attached = [*attachments(turn), *drafts]
         outcome = decide_outcome(
             turn,
             is_answered=bool(lines or attached),
@@ -147,20 +152,20 @@ class Synthesizer:
             is_near=bool(answer.closest),
         )
         if not lines and outcome is not TurnOutcome.NOTED:
-            lead.append(self._nothing(turn, kept, outcome))
-        said = render_answer(
+            lead.append(self._nothing(turn, drafts, outcome))
+        rendered = render_answer(
             lines,
             {node_id: place.removesuffix("/manifest.json") for node_id, place in provenance.items()},
             left_out=self._left_out(turn, lines) if answer.is_quoted else {},
             lead=[*filter(None, lead)],
-            said=answer.leads,
+            leads=answer.leads,
             line_numbers=_line_numbers(lines, answer.read),
         )
-        body = "\n\n".join([said, *([answer.note] if answer.note else [])])
+        body = f"{rendered}\n\n{answer.note}" if answer.note else rendered
         meta = {
             "answered": outcome in ANSWERED,
             "outcome": outcome,
-            "items": [encode(line.item) for line in (*told, *lines)],
+            "items": [encode(line.item) for line in (*noted_lines, *lines)],
             "node_ids": [*provenance],
             "provenance": [*provenance.values()],
         }
@@ -169,18 +174,21 @@ class Synthesizer:
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         is_shown = outcome in (TurnOutcome.UNSURE, TurnOutcome.NOT_DONE)
         closest = [self._closest_passage(turn, near) for near in answer.closest if is_shown]
-        files = (replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
+        files = (structs.replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
         return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
-    def _answer(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
+    def _answer(self, turn: Turn, noted_lines: Sequence[Line], drafts: Sequence[str]) -> _Answer:
         """
         Return what the reply says; of a revision only what was refused is written anew. One that quotes what
         code would quote is composed like that, with what belongs to its lines.
         """
-        items, rejected = [line.item for line in told], _rejected(turn)
+        items = [line.item for line in noted_lines]
+        rejected = _rejected(turn)
         refused = {item.text for item in rejected}
-        looked_at = [*self._look_at(turn, kept, (), quotes=False), *told, *_step_lines(turn)]
-        read = [line if line.place > 0 else replace(line, place=-n) for n, line in enumerate(looked_at, 1)]
+        looked_at = [*self._look_at(turn, drafts, (), quotes=False), *noted_lines, *_step_lines(turn)]
+        read = [
+            line if line.place > 0 else structs.replace(line, place=-n) for n, line in enumerate(looked_at, 1)
+        ]
         last = Cited(self._reader, turn)  # the answer before this one, with the lines that it cites
         repair = repair_of(turn, items)
         standing_lines = [last.line(item) for item in repair.standing] if repair else []
@@ -188,7 +196,7 @@ class Synthesizer:
             return _Answer(standing_lines, read, note=repair.left_out_note)
         offered = standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
-        quoting = Lazy(lambda: self._quoted(turn, kept))
+        quoting = Lazy(lambda: self._quoted(turn, drafts))
         answered = session_answer(turn, self._reader)
         session = answered.lines if answered else ()
         if not session and all(line.item in items for line in offered):
@@ -205,7 +213,7 @@ class Synthesizer:
         if is_quoting or self._is_verbatim(reply, [*offered, *session]):
             quoted = _as_quoted(turn, reply, quoting(), is_quoting=is_quoting, is_repair=repair is not None)
             if quoted is not None:
-                return changed(quoted, note=note)
+                return dataclasses.replace(quoted, note=note)
         written = _worded(turn, reply, sources, offered)
         if repair:
             anew = {line.item: line for line in written}
@@ -217,17 +225,18 @@ class Synthesizer:
             note = repair.left_out_note
         return _Answer(without_doubles(lines), read, note=note)
 
-    def _quoted(self, turn: Turn, kept: Sequence[str]) -> _Answer:
+    def _quoted(self, turn: Turn, drafts: Sequence[str]) -> _Answer:
         """Whole lines of the evidence, or what the session itself answers."""
-        rejected, is_by_value = _rejected(turn), asks_by_value(turn.query)
+        rejected = _rejected(turn)
+        is_by_value = asks_by_value(turn.query)
         is_session = turn.reading.recap or bool(turn.reading.turns) or not is_by_value
         session = session_answer(turn, self._reader) if is_session else None
         is_list = session is not None and session.is_list
         is_settled = session is not None and not is_list
         looks = not (is_settled or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
-        read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
+        read = self._look_at(turn, drafts if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
         offered = self._closest.scored(turn.meant, standing(read))
-        read, found = (
+        read, ordered_ids = (
             [*offered, *(line for line in read if line.left_out)],
             ordered_findings(turn, turn.steps()),
         )
@@ -236,7 +245,9 @@ class Synthesizer:
         if not chosen and selection.is_sure:
             chosen = self._of_passages(turn, selection, offered)
         chosen = chosen or _of_references(turn, offered)
-        chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
+        chosen = chosen or [
+            reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in ordered_ids
+        ]
         may_answer = bool(chosen) or selection.probability >= _MAY_ANSWER
         table = answer_from_tables(turn, selection.passages, self._reader, self._ranker)
         if table is not None and table.is_absent and not is_list:
@@ -252,9 +263,11 @@ class Synthesizer:
             return _Answer([], read, closest=closest, is_quoted=True)
         lines = [*_contested(turn, lines), *lines]
         if session and not lines:
-            shown = without_doubles(_without(rejected, session.lines))
-            lead = session.left_out if shown == [*session.lines] else ""
-            return _Answer(shown, read, session.leads, lead, closest=selection.passages, is_quoted=True)
+            quoted_lines = without_doubles(_without(rejected, session.lines))
+            lead = session.left_out if quoted_lines == [*session.lines] else ""
+            return _Answer(
+                quoted_lines, read, session.leads, lead, closest=selection.passages, is_quoted=True
+            )
         lines = without_doubles(_without(rejected, lines))
         if any(Reason.FROM_DOCUMENT in line.why for line in lines):
             names = ", ".join(document.name for document in turn.documents)
@@ -263,16 +276,16 @@ class Synthesizer:
         if not lines:
             return _Answer([], read, closest=selection.passages, is_quoted=True)
         since = told_since(turn, lines, self._reader, self._closest)
-        known = {line.item for line in lines}
-        shown = [line for line in since.lines if line.item in known or line.item not in rejected]
-        return _Answer(shown, read, since.leads, closest=selection.passages, is_quoted=True)
+        cited_items = {line.item for line in lines}
+        quoted_lines = [line for line in since.lines if line.item in cited_items or line.item not in rejected]
+        return _Answer(quoted_lines, read, since.leads, closest=selection.passages, is_quoted=True)
 
     def _select(self, turn: Turn, offered: Sequence[Line]) -> Selection:
         """Return what answers of the passages of phase 2 and of what tools of this turn claimed."""
         if named := _of_named_pages(turn, offered):
             ranked = self._ranker.rank(turn.meant, [Passage((line,)) for line in named])
             selection = select_closest(turn.meant, ranked, self._ranker)
-            return changed(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
+            return dataclasses.replace(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
         record = turn.folder.find(Evidence)
         ranked = near_passages(record, offered) if record else []
         gathered = {line.id for near in ranked for line in near.passage.lines}
@@ -316,9 +329,9 @@ class Synthesizer:
         )
 
     def _look_at(
-        self, turn: Turn, kept: Sequence[str], refused: Collection[str], *, quotes: bool
+        self, turn: Turn, drafts: Sequence[str], refused: Collection[str], *, quotes: bool
     ) -> list[Line]:
-        if kept or turn.analysis.intent == "greeting":
+        if drafts or turn.analysis.intent == "greeting":
             return []
         lines = [*gathered_lines(turn), *tool_lines(turn, self._reader)]
         return look_at(turn, lines, quotes=quotes, refused=refused)
@@ -344,7 +357,10 @@ class Synthesizer:
         def labelled() -> Sequence[Option]:
             label = label_lines(self._reader, turn.context.front.created_at)
             pairs = zip(as_options(offered), offered, strict=True)
-            return [changed(option, label=label(line), shown=numbered_text(line)) for option, line in pairs]
+            return [
+                dataclasses.replace(option, label=label(line), shown=numbered_text(line))
+                for option, line in pairs
+            ]
 
         def cited() -> Sequence[str]:
             quoted = quoting().lines if quoting.is_made else ()
@@ -377,12 +393,15 @@ class Synthesizer:
     def _of_memory(self, turn: Turn) -> Advance:
         """Say what is forgotten or not stored: nothing of it is checked, and it is no evidence later."""
         noted = self._noting.of(turn)
-        said = [render_noted(noted)] if noted else []
+        paragraphs = [render_noted(noted)] if noted else []
         if turn.reading.forgets:
-            said.append(answer_to_forgetting(turn, self._reader, self._left_by_forgetting(turn.reading)))
+            paragraphs.append(
+                answer_to_forgetting(turn, self._reader, self._left_by_forgetting(turn.reading))
+            )
         if turn.reading.not_stored:
-            said.append(NOT_STORED)
-        body, node_id = "\n\n".join(said), NodeKind.TURN.id(turn.turn)
+            paragraphs.append(NOT_STORED)
+        body = "\n\n".join(paragraphs)
+        node_id = NodeKind.TURN.id(turn.turn)
         outcome = TurnOutcome.TALK  # nothing goes and nothing is kept
         if turn.reading.forget:
             outcome = TurnOutcome.FORGOTTEN
@@ -414,7 +433,9 @@ class Synthesizer:
         return [line for _, group in groups for line in sorted(group, key=lambda line: line.line or 0)]
 
     def _of_list(self, turn: Turn, line: Line, listed: Sequence[Line], *, is_alone: bool) -> list[Line]:
-        query, node, several = turn.meant, self._reader.load(line.node), len(listed) > 1
+        query = turn.meant
+        node = self._reader.load(line.node)
+        several = len(listed) > 1
         all_ = turn.reading.all or (several and _tells_none_apart(query, listed, node))
         whole = wanted_list(line, node.items, node.title, query, all_=all_)
         heads = [other for other in listed if other.heads]
@@ -426,13 +447,13 @@ class Synthesizer:
             part for part in whole if is_usable(part) and not uses_excluded([part.text], turn.present_carry)
         ]
         most = MOST_ITEMS + sum(part.heads is not None for part in whole)
-        shown = [reason(part, Reason.LIST_OF_ANSWER) for part in whole[:most]]
+        list_lines = [reason(part, Reason.LIST_OF_ANSWER) for part in whole[:most]]
         if line.heads and not whole and not is_alone:
             return []
-        return shown if asked or any(part.id == line.id for part in shown) else [line, *shown]
+        return list_lines if asked or any(part.id == line.id for part in list_lines) else [line, *list_lines]
 
     def _left_out(self, turn: Turn, lines: Sequence[Line]) -> dict[str, int]:
-        """How many lines of each list are not quoted, where that has to be told."""
+        """Return how many lines of each list are not quoted, by list name, where the answer has to say so."""
         counts = {}
         for line in lines:
             if (
@@ -440,9 +461,9 @@ class Synthesizer:
                 and line.node != NodeKind.TURN.id(turn.turn)
                 and (name := list_name(line)) not in counts
             ):
-                shown = sum(list_name(other) == name and not other.heads for other in lines)
+                quoted_count = sum(list_name(other) == name and not other.heads for other in lines)
                 size = sum(other.list_id == line.list_id for other in self._reader.load(line.node).items)
-                counts[name] = size - shown if shown > 1 or turn.reading.all else 0
+                counts[name] = size - quoted_count if quoted_count > 1 or turn.reading.all else 0
         return counts
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
@@ -456,8 +477,8 @@ class Synthesizer:
             turn.warn(exc.message)
             return "missing"
 
-    def _nothing(self, turn: Turn, kept: Sequence[str], came_to: TurnOutcome) -> str:
-        if kept:
+    def _nothing(self, turn: Turn, drafts: Sequence[str], came_to: TurnOutcome) -> str:
+        if drafts:
             return "Word for word, as it was kept:"
         if turn.analysis.intent == "greeting":
             recipe = self._executor.book.recipe_for(ANSWER.name, turn.mode, turn.intent)
@@ -495,10 +516,13 @@ def _line_numbers(lines: Sequence[Line], read: Sequence[Line]) -> dict[str, list
 
 def _evidence(turn: Turn, lines: Sequence[Line], read: Sequence[Line]) -> Evidence:
     cited = {line.text for line in lines}
-    others = (line if line.left_out else replace(line, left_out=Reason.OTHERS_ANSWER_BETTER) for line in read)
+    others = (
+        line if line.left_out else structs.replace(line, left_out=Reason.OTHERS_ANSWER_BETTER)
+        for line in read
+    )
     offered = (*lines, *(line for line in others if line.text not in cited))
     record = turn.folder.find(Evidence)
-    return replace(record, offered=offered) if record else Evidence((), offered)
+    return structs.replace(record, offered=offered) if record else Evidence((), offered)
 
 
 def _without(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequence[Line]:
@@ -528,7 +552,7 @@ def _of_named_pages(turn: Turn, lines: Sequence[Line]) -> list[Line]:
 def _naming_lines(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     """Return the lines that name something that the query refers to."""
     refs = [ref for reference in turn.reading.references for ref in reference.refs]
-    labels = [set(split_terms(known.label)) for known in turn.carry.registry.records if known.ref in refs]
+    labels = [set(split_terms(entity.label)) for entity in turn.carry.registry.records if entity.ref in refs]
     return [line for line in lines if any(label <= set(split_terms(line.text)) for label in labels)]
 
 
@@ -549,29 +573,33 @@ def _asked_for(
     query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
 ) -> list[Line] | None:
     """
-    What is quoted of a list in the place of one of its lines: the step that is asked for by its place; of a
-    list that is wanted (*whole*), or of which several lines are quoted, those that say what the query tells
-    apart.
+    Return what is quoted of a list in the place of one of its lines: the step that is asked for by its place;
+    of a list that is wanted (*whole*), or of which several lines are quoted, the lines that the query singles
+    out. None where the query singles nothing out.
     """
-    own = (shown for shown in lists_of(node) if shown.name in (line.list_id, line.heads))
-    if (shown := next(own, None)) is None:
+    own = (candidate for candidate in lists_of(node) if candidate.name in (line.list_id, line.heads))
+    if (note_list := next(own, None)) is None:
         return None
     step = asked_step(query)
-    if step is not None and not step.is_relative and shown.is_numbered:
-        wanted = step.number(0, len(shown.lines))
-        return [part for part in shown.lines if part.number == wanted] or None
-    asked = shown.asked_for(query)
+    if step is not None and not step.is_relative and note_list.is_numbered:
+        wanted = step.number(0, len(note_list.lines))
+        return [part for part in note_list.lines if part.number == wanted] or None
+    asked = note_list.asked_for(query)
     is_asked = any(part.id == line.id for part in asked)
-    if shown.is_numbered or len(asked) == len(shown.lines) or not (whole or (several and is_asked)):
+    if note_list.is_numbered or len(asked) == len(note_list.lines) or not (whole or (several and is_asked)):
         return None
     return [part for part in whole if part.heads is not None] + asked
 
 
 def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
-    said = {line.id: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id}
-    listed = [said[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id]
+    terms_by_line = {
+        line.id: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id
+    }
+    listed = [
+        terms_by_line[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id
+    ]
     everywhere = set.intersection(*listed) if listed else set()
-    return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
+    return not any(terms_of(query) & terms_by_line.get(line.id, set()) - everywhere for line in lines)
 
 
 def _as_quoted(
@@ -591,17 +619,17 @@ def _as_quoted(
     if replied == quotable:
         return quotation
     if is_quoting and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
-        return changed(quotation, lines=quotation.lines[: len(replied)])
+        return dataclasses.replace(quotation, lines=quotation.lines[: len(replied)])
     if not replied and not is_repair:  # what is near is shown though it is no answer
-        return changed(quotation, lines=_contested(turn, ()), leads={}, lead="")
+        return dataclasses.replace(quotation, lines=_contested(turn, ()), leads={}, lead="")
     return None
 
 
 def _missing_note(turn: Turn, reply: Reply[AnswerReply], read: Sequence[Line]) -> str:
     """Return what a reply names as not said by the lines; "" where it adds a figure or address of its own."""
     missing = one_line(reply.content.missing or "").rstrip(" .")
-    given = [turn.query, turn.meant, *(line.text for line in read)]
-    if not missing or any(claim.kind in _ADDED for claim in check_evidence(missing, given)):
+    sources = [turn.query, turn.meant, *(line.text for line in read)]
+    if not missing or any(claim.kind in _ADDED for claim in check_evidence(missing, sources)):
         return ""
     return f"Not in the saved passages: {missing}."
 
@@ -622,7 +650,7 @@ def _worded(
         if turn.carry.flow.greeted:
             text = without_greeting(text)
         if text:
-            lines.append(reason(by_text.get(text) or replace(line, text=text), Reason.ANSWERS))
+            lines.append(reason(by_text.get(text) or structs.replace(line, text=text), Reason.ANSWERS))
     return lines
 
 
@@ -636,7 +664,7 @@ def _said(reply: Reply[AnswerReply], sources: Sequence[Option], offered: Sequenc
         node_ids = (*(node_id for line in cited for node_id in line.node_ids), *item.node_ids)
         computed = tuple(_computed(figure, offered) for figure in item.computed)
         line = line_of(GatheredItem(item.text, tuple(dict.fromkeys(node_ids)), computed))
-        lines.append(replace(line, rests_on=tuple(line.id for line in cited)))
+        lines.append(structs.replace(line, rests_on=tuple(line.id for line in cited)))
     return lines
 
 
@@ -646,7 +674,7 @@ def _computed(figure: ComputedReply, offered: Sequence[Line]) -> Computed:
 
 
 def _step_lines(turn: Turn) -> list[Line]:
-    """What tools gave besides claims, each step as a whole."""
+    """Return a line for each step that returned something besides claims."""
     return [
         Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step))
         for step in turn.steps()
@@ -672,7 +700,7 @@ def _tidy(text: str) -> str:
 
 
 def _rejected(turn: Turn) -> list[GatheredItem]:
-    """What §6 refused of earlier attempts; the same text may come back with other nodes."""
+    """Return the items of earlier attempts that §6 refused; the same text may come back with other nodes."""
     return [item for attempt in turn.superseded() for item in _refused_in(attempt)]
 
 

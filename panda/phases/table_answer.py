@@ -63,8 +63,8 @@ def answer_from_tables(
     if probabilities[operation] < (_LEAST if operation in _LEADS else _LEAST_ROW):
         operation = "rows"
     question = Question(turn.meant, operation, turn.context.front.created_at)
-    if operation != "rows" and (shown := _answer_from_shown(turn, question, reader, ranker)):
-        return shown
+    if operation != "rows" and (from_list := _answer_from_shown(turn, question, reader, ranker)):
+        return from_list
     nearest = rank_tables(question, _tables(turn, ranked_passages, reader), ranker.closeness)
     near = _by_passages(nearest, ranked_passages, keep_order=operation not in _OF_ONE_ROW)
     surely = probabilities[operation] >= _SURELY_WORKED_OUT
@@ -96,10 +96,11 @@ def _answer_from_shown(
     if not listing.is_list or not referred.issuperset(listing.refs) or listing.turn is None:
         return None
     node = find_node(reader, NodeKind.TURN.id(listing.turn))
-    shown = {(line.origin, line.text) for line in (node.items if node else ())}
-    origins = [find_node(reader, id_) for id_ in dict.fromkeys(id_ for id_, _ in shown if id_)]
+    lines = node.items if node else ()
+    listed_lines = {(line.origin, line.text) for line in lines}
+    origins = [find_node(reader, id_) for id_ in dict.fromkeys(id_ for id_, _ in listed_lines if id_)]
     for table in (table for origin in origins if origin for table in read_tables(origin)):
-        rows = tuple(row for row in table.rows if (row.line.node, row.line.text) in shown)
+        rows = tuple(row for row in table.rows if (row.line.node, row.line.text) in listed_lines)
         if len(rows) > 1:
             within = NoteTable(table.node, table.name, table.about, rows)
             if answer := answer_from_table(question, _without_excluded(turn, within), ranker.closeness):

@@ -46,14 +46,19 @@ def render_section(steps: Sequence[Step], progress: Progress | None) -> Section:
 def _step_lines(step: Step) -> list[str]:
     lines = [f"- {one_line(claim.text)} [{claim.source}]" for claim in step.claims[:_SHOWN_CLAIMS]]
     more = len(step.claims) - _SHOWN_CLAIMS
-    lines += [f"- […] {more} more in {step.file_name}"] if more > 0 else []
-    lines += [f"- error: {one_line(step.error)}"] if step.error else []
-    shown = step.text.splitlines()
-    lines += [f"    {line}" for line in shown[:_SHOWN_LINES]]
-    more = len(shown) - _SHOWN_LINES
-    lines += [f"    […] {more} more lines in {step.file_name}"] if more > 0 else []
-    lines += [f"- note: {one_line(step.note)}"] if step.note else []
-    lines += [f"- conclusion: {one_line(step.conclusion)}"] if step.conclusion else []
+    if more > 0:
+        lines.append(f"- […] {more} more in {step.file_name}")
+    if step.error:
+        lines.append(f"- error: {one_line(step.error)}")
+    text_lines = step.text.splitlines()
+    lines += [f"    {line}" for line in text_lines[:_SHOWN_LINES]]
+    more = len(text_lines) - _SHOWN_LINES
+    if more > 0:
+        lines.append(f"    […] {more} more lines in {step.file_name}")
+    if step.note:
+        lines.append(f"- note: {one_line(step.note)}")
+    if step.conclusion:
+        lines.append(f"- conclusion: {one_line(step.conclusion)}")
     return lines or [_NOTHING]
 
 
@@ -63,9 +68,11 @@ def render_results(steps: Sequence[Step]) -> str:
     for step in steps:
         lines = [f"## Step {step.step}: {step.tool} ({step.status})", ""]
         lines += [f"- {one_line(claim.text)} ({claim.source})" for claim in step.claims]
-        lines += [f"- error: {one_line(step.error)}"] if step.error else []
+        if step.error:
+            lines.append(f"- error: {one_line(step.error)}")
         lines += [f"    {line}" for line in step.text.splitlines()]
-        lines += [] if step.claims or step.error or step.text else ["- nothing found"]
+        if not (step.claims or step.error or step.text):
+            lines.append("- nothing found")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n" if parts else ""
 
@@ -122,10 +129,10 @@ def render_response(answer: str, attached: Sequence[str]) -> str:
 def kept_again(turn: Turn) -> list[str]:
     """The kept draft that the query asks to see again, word for word; [] if this turn wrote something."""
     key = turn.analysis.kept_content
-    entry = next((one for one in turn.carry.content_archive.entries if one.key == key), None)
+    entry = next((archived for archived in turn.carry.content_archive.entries if archived.key == key), None)
     if entry is None or not entry.is_draft:
         return []
-    if entry.key not in turn.query and not any(asks_again(one.text) for one in turn.reading.clauses):
+    if entry.key not in turn.query and not any(asks_again(clause.text) for clause in turn.reading.clauses):
         return []
     if any(step.kind == "generate" and step.status == "success" for step in turn.steps()):
         return []
@@ -138,9 +145,14 @@ def kept_again(turn: Turn) -> list[str]:
 
 
 def is_undone(turn: Turn) -> bool:
-    """Whether tools were planned, every clause orders, none to find or show, and no tool did it."""
+    """
+    Return whether tools were planned, every clause orders something other than finding or showing, and no
+    tool did it.
+    """
     clauses = turn.reading.clauses
-    orders = bool(clauses) and all(one.mood == "orders" and not orders_to_look(one.text) for one in clauses)
+    orders = bool(clauses) and all(
+        clause.mood == "orders" and not orders_to_look(clause.text) for clause in clauses
+    )
     done = any(step.status == "success" and step.tool not in LOOKING_UP for step in turn.steps())
     planned = turn.plan.next_step == "coordinator"
     return turn.mode == "chat" and orders and planned and not done
@@ -154,23 +166,25 @@ def shortfall(turn: Turn) -> list[str]:
     plan = turn.plan
     progress = plan.progress
     wrote = any(step.kind == "write" and step.status == "success" for step in turn.steps())
-    ordered = [one.text for one in turn.reading.clauses if one.mood == "orders"]
+    ordered = [clause.text for clause in turn.reading.clauses if clause.mood == "orders"]
     unchanged = turn.mode == "code" and not wrote and any(map(orders_change, ordered))
-    told = ["No file was changed."] if unchanged else []
+    shortfalls = ["No file was changed."] if unchanged else []
     last = {step.tool: step for step in turn.steps() if turn.mode == "code" and step.kind != "read"}
-    told += [f"{name} failed: {step.error}" for name, step in last.items() if step.status == "error"]
+    shortfalls += [f"{name} failed: {step.error}" for name, step in last.items() if step.status == "error"]
     if progress is None or plan.next_step != "coordinator":
-        return told
+        return shortfalls
     goals = {goal.id: goal.goal for goal in plan.goals}
     if progress.ending != "done":
         missed = [goal for goal in progress.goals if goal.status != "done"]
         lines = [f"- {goals[goal.id]}: {goal.reason or 'not reached'}" for goal in missed]
-        return [*told, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]
+        return [*shortfalls, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]
+    if turn.mode != "chat":
+        return shortfalls
     steps = {step.step: step for step in turn.steps()}
     reasons = []
-    for goal in progress.goals if turn.mode == "chat" else ():
+    for goal in progress.goals:
         outward = [steps[number] for number in goal.steps if TOOLS[steps[number].tool].reaches_out]
         has_failed = bool(outward) and all(step.status != "success" for step in outward)
         if goal.status != "done" and has_failed:
             reasons.append(f"Not looked up: {one_line(goal.reason or outward[-1].error or '')}.")
-    return [*told, *dict.fromkeys(reasons)]
+    return [*shortfalls, *dict.fromkeys(reasons)]

@@ -172,20 +172,20 @@ class Turn:
     @property
     def earlier(self) -> tuple[int, ...]:
         """The turns of its session before it, oldest first."""
-        known = self.session.turns if self.session else ()
-        return tuple(one.turn for one in known if one.turn < self.turn)
+        entries = self.session.turns if self.session else ()
+        return tuple(entry.turn for entry in entries if entry.turn < self.turn)
 
     def recent(self, limit: int) -> list[tuple[int, str]]:
         """The last saved turns of its session, oldest first: number, and summary or else query."""
-        found: list[tuple[int, str]] = []
+        recaps: list[tuple[int, str]] = []
         for number in reversed(self.earlier):
-            if len(found) == limit:
+            if len(recaps) == limit:
                 break
             if number not in self._recaps:
                 self._recaps[number] = _recap(self.store.turn(number).directory)
             if (recap := self._recaps[number]) is not None:
-                found.append((number, recap))
-        return found[::-1]
+                recaps.append((number, recap))
+        return recaps[::-1]
 
     @property
     def carry(self) -> Carry:
@@ -193,7 +193,9 @@ class Turn:
 
     @property
     def present_carry(self) -> Carry:
-        """What it knows of its session, with what its own phases before the present one have decided."""
+        """
+        Return what the turn knows of its session, with what its own phases before the present one decided.
+        """
         if self._present is None:
             files = TurnFiles(
                 turn=self.turn,
@@ -257,7 +259,7 @@ class Turn:
 
     @contextmanager
     def as_one_execution(self) -> Iterator[None]:
-        """What a tool asks while it runs counts as one execution together, as the call of a tool."""
+        """Count all that a tool asks while it runs as one execution, the call of the tool."""
         self._joined = 0
         try:
             yield
@@ -290,10 +292,10 @@ class Turn:
         self._calls.append(call)
 
     def knows_prefix(self, digest: str) -> bool:
-        """Whether a prefix was written down before; from now on it counts as written."""
-        known = digest in self._prefixes
+        """Return whether a prefix was written down before; from now on it counts as written."""
+        is_known = digest in self._prefixes
         self._prefixes.add(digest)
-        return known
+        return is_known
 
 
 def _recap(directory: Path) -> str | None:
@@ -306,15 +308,15 @@ def _recap(directory: Path) -> str | None:
 
 
 def _identity(call: ModelCall) -> str:
-    kept = encode(call)
+    values = encode(call)
     for name in ("n", "usage", "seconds"):
-        del kept[name]
-    for part in (kept.get("prefix"), *kept.get("messages", ())):
+        del values[name]
+    for part in (values.get("prefix"), *values.get("messages", ())):
         if part and "sha256" in part:
             part["content"] = None
-    for option in kept.get("options", ()):
+    for option in values.get("options", ()):
         option["known"] = None
-    return json.dumps(kept, sort_keys=True)
+    return json.dumps(values, sort_keys=True)
 
 
 def _prefixes(call: ModelCall) -> list[str]:

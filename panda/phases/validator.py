@@ -1,8 +1,8 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from functools import partial
 from typing import Any
 
@@ -53,8 +53,8 @@ class ItemVerdict:
 
     @property
     def issue(self) -> str:
-        told = f"{quote_item(self.item.text)} is not what {', '.join(self.item.node_ids)} says"
-        return f"{told}: {self.why}" if self.why else told
+        mismatch = f"{quote_item(self.item.text)} is not what {', '.join(self.item.node_ids)} says"
+        return f"{mismatch}: {self.why}" if self.why else mismatch
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Validator:
     closest: ClosestLines  # says how close the items are to the query
 
     def run(self, turn: Turn) -> PhaseOutcome:
-        told = {one.text for one in turn.reading.statements}
+        statements = {statement.text for statement in turn.reading.statements}
         answered = answer_items(turn.context.section(Phase.SYNTHESIZER))
-        items = [item for item in answered if item.text not in told]
+        items = [item for item in answered if item.text not in statements]
         if not items:
-            return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
+            return Advance(_section("APPROVE", "Nothing is claimed, so nothing needs support."))
         cited = Cited(self.reader, turn)
         issues, rejected = check_items(cited, turn, items)
         plan = turn.plan
@@ -81,14 +81,18 @@ class Validator:
         judged_items: Sequence[ItemVerdict] = ()
         is_last = turn.attempt >= _MOST_REVISIONS
         if issues:
-            verdict, confidence, reason = "REVISE", None, "; ".join(issues)
+            verdict = "REVISE"
+            confidence = None
+            reason = "; ".join(issues)
         elif not is_served(self.executor, VALIDATION, turn):  # quoted lines support themselves
-            verdict, confidence, reason = "APPROVE", None, _REASONS["APPROVE"]
+            verdict = "APPROVE"
+            confidence = None
+            reason = _REASONS["APPROVE"]
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             goals = [goal for goal in plan.goals if goal.goal != turn.analysis.resolved_query]
             parts = [Option(goal.id, goal.goal) for goal in goals]  # of the query itself the verdict tells
-            found = ordered_findings(turn, turn.steps())
+            ordered_ids = ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
                 VALIDATION,
@@ -97,7 +101,11 @@ class Validator:
                     "answer": as_options(lines),
                     "goals": parts,
                     "recalled": recalled_options(turn),
-                    "ordered": [changed(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}],
+                    "ordered": [
+                        dataclasses.replace(o, prior=1.0)
+                        for o in as_options(lines)
+                        if ordered_ids & {*o.node_ids}
+                    ],
                 },
                 variables={"today": turn.today},
                 extra={
@@ -109,19 +117,24 @@ class Validator:
             )
             judgements = reply.content.goals
             judged_items = _item_verdicts(items, reply.content.items)
-            verdict, confidence = reply.content.verdict, reply.confidence
+            verdict = reply.content.verdict
+            confidence = reply.confidence
             reason = reply.content.reason or _REASONS[verdict]
             if reply.below_threshold and verdict == "APPROVE":
-                verdict, reason = "REVISE", f"The approval is unsure: its confidence is {confidence}."
+                verdict = "REVISE"
+                reason = f"The approval is unsure: its confidence is {confidence}."
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
-            denied = [one for one in judged_items if not one.supported]
+            denied = [item_verdict for item_verdict in judged_items if not item_verdict.supported]
             if denied and verdict in ("APPROVE", "REVISE"):
-                issues = [one.issue for one in denied]
-                rejected = [one.item.text for one in denied]
-                verdict, confidence, reason = "REVISE", None, "; ".join(issues)
+                issues = [item_verdict.issue for item_verdict in denied]
+                rejected = [item_verdict.item.text for item_verdict in denied]
+                verdict = "REVISE"
+                confidence = None
+                reason = "; ".join(issues)
             elif verdict == "REVISE" and is_last and not reply.below_threshold:
                 turn.warn(f"a better answer was asked for and not found, what is supported stays: {reason}")
-                verdict, rejected = "APPROVE", []
+                verdict = "APPROVE"
+                rejected = []
         left_out = verdict == "REVISE" and is_last and 0 < len(rejected) < len(items)
         is_spent = (verdict == "REVISE" and is_last) or (verdict == "RETRY" and turn.round >= _MOST_RETRIES)
         if is_spent and not left_out:
@@ -129,7 +142,15 @@ class Validator:
         judged = goal_verdicts(plan, answered, verdict, judgements)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(
-            verdict, confidence, issues, rejected, reason, judged, best, judged_items, left_out=left_out
+            verdict,
+            reason,
+            confidence=confidence,
+            issues=issues,
+            rejected=rejected,
+            goals=judged,
+            best=best,
+            items=judged_items,
+            left_out=left_out,
         )
         match verdict:
             case "APPROVE":
@@ -166,19 +187,23 @@ def _beside_items(turn: Turn) -> str:
 
 def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
     """
-    What is wrong with the items of a running or saved answer, a sentence each, and their texts: whether the
-    nodes that each cites support it.
+    Return what is wrong with the items of a running or saved answer, a sentence each, and the texts of those
+    items: each item has to be supported by the nodes that it cites.
     """
-    issues, rejected, steps = [], [], turn.steps()
+    issues = []
+    rejected = []
+    steps = turn.steps()
     wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
     done = recalled_turns(turn) or turn.reading.turns or turn.reading.statements or wrote
     for item in items:
-        sources, (values, faults) = cited.texts(item), cited.computed(item)
-        found = "\n".join(text for text in sources if text)
-        is_quoted = item.text in one_line(found)
-        held, about = [*sources, *values], [turn.query, *item.node_ids]
+        sources = cited.texts(item)
+        values, faults = cited.computed(item)
+        cited_text = "\n".join(text for text in sources if text)
+        is_quoted = item.text in one_line(cited_text)
+        held = [*sources, *values]
+        about = [turn.query, *item.node_ids]
         missing = check_evidence(without_greeting(item.text), held, about=about)
-        if not found:
+        if not cited_text:
             issues.append(f"{quote_item(item.text)} cites nothing that exists")
         elif faults:
             issues.append(f"{quote_item(item.text)} computes wrongly: {'; '.join(faults)}")
@@ -212,34 +237,39 @@ def _item_verdicts(items: Sequence[GatheredItem], verdicts: Sequence[ItemVerdict
 
 def _best_attempt(turn: Turn, issues: int) -> str:
     judged = [document.section(Phase.VALIDATOR) for document in turn.superseded()]
-    found: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
-    counts = [len(one) for one in found]
+    issue_lists: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
+    counts = [len(issue_list) for issue_list in issue_lists]
     best = min(range(len(counts)), key=lambda place: (counts[place], -place), default=None)
     return "§5" if best is None or issues <= counts[best] else f"attempts/{best + 1}/context.md"
 
 
 def _section(
     verdict: str,
-    confidence: float | None,
-    issues: Sequence[str],
-    rejected: Sequence[str],
     reason: str,
+    *,
+    confidence: float | None = None,
+    issues: Sequence[str] = (),
+    rejected: Sequence[str] = (),
     goals: Sequence[GoalVerdict] = (),
     best: str | None = None,
     items: Sequence[ItemVerdict] = (),
-    *,
     left_out: bool = False,
 ) -> Section:
     meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
     meta |= {"issues": list(issues), "rejected": list(rejected)}
-    meta |= {"goals": {goal.id: goal.verdict for goal in goals}} if goals else {}
-    meta |= {"items": {str(one.n): one.supported for one in items}} if items else {}
-    meta |= {"left_out": True} if left_out else {}
-    meta |= {"best_attempt": best} if best else {}
+    if goals:
+        meta["goals"] = {goal.id: goal.verdict for goal in goals}
+    if items:
+        meta["items"] = {str(item.n): item.supported for item in items}
+    if left_out:
+        meta["left_out"] = True
+    if best:
+        meta["best_attempt"] = best
     lines = [f"**Verdict:** {verdict}", reason]
     lines += ["\n".join(f"- {g.id}: {g.verdict}" + (f" ({g.why})" if g.why else "") for g in goals)]
     if items:
-        supported = sum(one.supported for one in items)
+        supported = sum(item.supported for item in items)
         lines += [f"Items that their sources support, as the model judges: {supported} of {len(items)}"]
-    lines += [f"The best attempt, not approved: {best}"] if best else []
+    if best:
+        lines.append(f"The best attempt, not approved: {best}")
     return Section(Phase.VALIDATOR, (Meta(meta), Text("\n\n".join(line for line in lines if line))))

@@ -98,20 +98,21 @@ class Retriever:
         be found.
         """
         report = self.index.freshen(self.user)
-        self.problems, self.behind = report.problems, report.behind
+        self.problems = report.problems
+        self.behind = report.behind
 
         def look(view: IndexView) -> list[Candidate]:
             now = self.clock() if self.clock else None
             bounds = Bounds(before_turn=before_turn, however_far=fill_up)
-            found = rank_rows(view, query, now=now, bounds=bounds, meaning=self.meaning)
-            worded = {one.entry.node_id for one in found if one.words > 0}
+            ranked_rows = rank_rows(view, query, now=now, bounds=bounds, meaning=self.meaning)
+            worded = {row.entry.node_id for row in ranked_rows if row.words > 0}
             forced = _newest_of_each([(entry, 0.0) for entry in view.nodes(must_include)])
             memory = _newest_of_each([(entry, 0.0) for entry in view.memory_keys()])
-            places = limit - len({one.entry.node_id for one in found} | set(memory) | set(forced))
+            places = limit - len({row.entry.node_id for row in ranked_rows} | set(memory) | set(forced))
             room = limit if fill_up and places > 0 else 0
             newest = view.newest(room, before_turn, most_turns=_NEWEST_TURNS) if room else []
             others = _newest_of_each([(entry, 0.0) for entry in newest])
-            ranked = _newest_of_each([(one.entry, one.score) for one in found])
+            ranked = _newest_of_each([(row.entry, row.score) for row in ranked_rows])
             chosen = {node_id: ranked.get(node_id, pair) for node_id, pair in forced.items()}
             keys = [ranked.get(node_id, pair) for node_id, pair in memory.items()]
             keys.sort(key=lambda pair: -pair[1])
@@ -130,12 +131,12 @@ def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
     One entry a node id with the best score of all, in the order of the first of each: the newest where
     several files hold the node, and the best section of a knowledge document.
     """
-    kept: dict[str, _Scored] = {}
+    by_node: dict[str, _Scored] = {}
     for entry, score in pairs:
-        other, best = kept.get(entry.node_id, (entry, score))
+        other, best = by_node.get(entry.node_id, (entry, score))
         newer = entry.at is not None and (other.at is None or entry.at > other.at)
-        kept[entry.node_id] = (entry if newer else other, max(best, score))
-    return kept
+        by_node[entry.node_id] = (entry if newer else other, max(best, score))
+    return by_node
 
 
 def _candidate(entry: IndexEntry, score: float, worded: Collection[str]) -> Candidate:
@@ -154,7 +155,8 @@ def offered_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     preferences and facts 400, research and visits 500 each, knowledge documents 1,000; what exceeds all of it
     together is left out too. Each counts with as much as a prompt shows of it.
     """
-    room, total = dict(_BUDGETS), _TOTAL_TOKENS
+    room = dict(_BUDGETS)
+    total = _TOTAL_TOKENS
     offered: list[Candidate] = []
     for candidate in candidates:
         kind = candidate.node_id.partition(":")[0]
@@ -173,7 +175,8 @@ def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str |
     session's previous turn if it refers to something that was not found, and for somebody who looks for
     something to buy the preferences about money and brands.
     """
-    reading, wanted = analysis.reading, analysis.reading.turns
+    reading = analysis.reading
+    wanted = analysis.reading.turns
     reference = analysis.content_reference
     if reference:
         wanted += [reference.node_id, *analysis.reference_nodes]
@@ -206,15 +209,17 @@ def build_plan(
     or how close they are to the query, *by_rule* those that a rule took, *unseen* those that the prompt had
     no room for.
     """
-    relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
-    turns = [one for one in relevant if kind_of(one.node_id) is NodeKind.TURN]
-    best = max((scores.get(one.node_id, 0.0) for one in turns), default=0.0)
+    relevant = [
+        candidate for candidate in candidates if candidate.node_id in chosen or candidate.node_id in by_rule
+    ]
+    turns = [candidate for candidate in relevant if kind_of(candidate.node_id) is NodeKind.TURN]
+    best = max((scores.get(candidate.node_id, 0.0) for candidate in turns), default=0.0)
 
-    def relevance(one: Candidate) -> TurnRelevance:
-        if one.node_id in by_rule:
+    def relevance(candidate: Candidate) -> TurnRelevance:
+        if candidate.node_id in by_rule:
             return TurnRelevance("high", "the query or the session refers to it")
-        score = scores.get(one.node_id)
-        words = "shares words with the query" if one.shares_words else "fits the query in other words"
+        score = scores.get(candidate.node_id)
+        words = "shares words with the query" if candidate.shares_words else "fits the query in other words"
         scored = "" if score is None else f"; {chosen_by} and index together {score:.2f}"
         return TurnRelevance("high" if (score or 0.0) >= best else "medium", words + scored)
 
@@ -226,24 +231,26 @@ def build_plan(
         return "index" if node_id in unseen else chosen_by
 
     def keys(*kinds: NodeKind) -> tuple[str, ...]:
-        return tuple(key_of(one.node_id) for one in relevant if kind_of(one.node_id) in kinds)
+        return tuple(
+            key_of(candidate.node_id) for candidate in relevant if kind_of(candidate.node_id) in kinds
+        )
 
     return RetrievalPlan(
         relevant_turns=tuple(map(int, keys(NodeKind.TURN))),
-        turn_relevance={key_of(one.node_id): relevance(one) for one in turns},
+        turn_relevance={key_of(candidate.node_id): relevance(candidate) for candidate in turns},
         relevant_memory_keys=keys(NodeKind.MEMORY, NodeKind.FACT),
         relevant_knowledge=keys(NodeKind.KNOWLEDGE),
         research_cache_match=_research(research, now),
         webpage_cache_needed=tuple(dict.fromkeys([*keys(NodeKind.VISIT), *visits])),
         candidates=tuple(
             JudgedCandidate(
-                node_id=one.node_id,
-                score=round(scores[one.node_id], 4) if one.node_id in scores else None,
-                index=one.score,
-                chosen=one in relevant,
-                by=decided_by(one.node_id),
+                node_id=candidate.node_id,
+                score=round(scores[candidate.node_id], 4) if candidate.node_id in scores else None,
+                index=candidate.score,
+                chosen=candidate in relevant,
+                by=decided_by(candidate.node_id),
             )
-            for one in candidates
+            for candidate in candidates
         ),
         reasoning=reasoning,
         relevant_documents=keys(NodeKind.DOCUMENT) or UNSET,
@@ -252,9 +259,9 @@ def build_plan(
 
 def planned_nodes(plan: RetrievalPlan, *, chosen: bool = True) -> list[str]:
     """The ids of the nodes that a plan chose, or of those that it left out, best first."""
-    found = [one for one in plan.candidates if one.chosen == chosen]
-    found.sort(key=lambda one: (one.by != "always_include", -(one.score or 0.0)))
-    return [one.node_id for one in found]
+    candidates = [candidate for candidate in plan.candidates if candidate.chosen == chosen]
+    candidates.sort(key=lambda candidate: (candidate.by != "always_include", -(candidate.score or 0.0)))
+    return [candidate.node_id for candidate in candidates]
 
 
 def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
@@ -263,12 +270,15 @@ def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
     quality = MISSING if node.quality is None else node.quality
     worth = min(quality, node.confidence)  # what was good has aged since
     stale = is_stale(node, now)
+    reuse = "partial"
+    if stale or worth < _PARTIAL:
+        reuse = "refresh"
+    elif worth >= _FULL:
+        reuse = "full"
     return ResearchCacheMatch(
         matched=True,
         topic=key_of(node.id),
         freshness=None if node.at is None else f"{age_days(node.at, now) * 24:.1f} hours",
         quality=quality,
-        reuse_recommendation=(
-            "refresh" if stale or worth < _PARTIAL else "full" if worth >= _FULL else "partial"
-        ),
+        reuse_recommendation=reuse,
     )

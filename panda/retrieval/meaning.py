@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from panda.documents.progress import progress
 from panda.documents.text import shorten
@@ -28,10 +28,12 @@ from panda.retrieval.passages import cut_passages
 from panda.store.layout import Layout, UserStore
 from panda.store.node_id import NodeKind, kind_of
 
-TEXTS_BEFORE, TEXTS_AFTER = 150, 50
+TEXTS_BEFORE = 150
+TEXTS_AFTER = 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""
 IMPORT_TEXTS = 1_000  # the same of an import
-_FEW_TEXTS, _MANY_ROWS = 12, 1_500
+_FEW_TEXTS = 12
+_MANY_ROWS = 1_500
 """Most texts of a turn where so many rows lack vectors that turns would not get through them."""
 
 _NEAREST = 100
@@ -41,14 +43,16 @@ _BLOCK_BITS = 10
 _OTHER_BLOCKS = 16
 _TURN_CHARS = 500
 _TEXT_CHARS = 240
-_ITSELF, _COMPLETE, _PASSAGE = 0, 3, 4
+_ITSELF = 0
+_COMPLETE = 3
+_PASSAGE = 4
 """Kinds of texts: a row itself without and with all of its passages, and a passage."""
 _FORMER_KINDS = (1, 2)
 """What earlier versions wrote of rows and their lines: such rows are computed anew."""
 _NO_VECTOR = bytes(16)
 
-_Mask = npt.NDArray[np.bool_]
-_Records = npt.NDArray[np.void]
+_Mask = NDArray[np.bool_]
+_Records = NDArray[np.void]
 _Key = tuple[int, int, int, bytes]
 
 
@@ -59,12 +63,12 @@ class _Placed:
     itself: _Mask  # which rows have at least their own text, by position
     whole: _Mask  # which rows have all their texts, by position
     stale: list[Integers] = field(default_factory=list)  # rows that are gone or say something else
-    rows: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    rows: list[NDArray[np.int32]] = field(default_factory=list)
     """Position of each text's row; -1 for texts without vector or whose row is gone or another."""
     passages: list[_Mask] = field(default_factory=list)  # which of them are passages
-    far: list[npt.NDArray[np.uint16]] = field(default_factory=list)
+    far: list[NDArray[np.uint16]] = field(default_factory=list)
     """In how many signs each differs from a query, if there is one."""
-    digests: list[npt.NDArray[np.uint64]] = field(default_factory=list)  # their digests, if there is a query
+    digests: list[NDArray[np.uint64]] = field(default_factory=list)  # their digests, if there is a query
 
     def digests_at(self, at: Positions) -> list[bytes]:
         starts = np.cumsum([0, *map(len, self.digests)])[:-1]
@@ -90,7 +94,8 @@ class Meaning:
         self._encoder = encoder
         self._index = index
         self._layout = layout
-        self._clock, self._past = clock, past
+        self._clock = clock
+        self._past = past
         self._then: tuple[AsOf | None, Mapping[int, IndexEntry], _Records | None] = (None, {}, None)
         """The texts of entries as they were, as of the last moment that was asked for."""
         self._unsaved: dict[tuple[str, int], _Records] = {}
@@ -107,19 +112,25 @@ class Meaning:
         placed = self._place(view.user, view.statistics, query, self._texts_then(view))
         if not placed.far:
             return {}
-        positions, is_passage = np.concatenate(placed.rows), np.concatenate(placed.passages)
+        positions = np.concatenate(placed.rows)
+        is_passage = np.concatenate(placed.passages)
         far = np.concatenate(placed.far)
         chosen = _nearest(positions, is_passage, far, allowed)
         chosen[also] = allowed[also]
         wanted = (positions >= 0) & chosen[positions]
-        own, passages = np.flatnonzero(wanted & ~is_passage), np.flatnonzero(wanted & is_passage)
+        own = np.flatnonzero(wanted & ~is_passage)
+        passages = np.flatnonzero(wanted & is_passage)
         if len(passages) > _MOST_PASSAGES:
             passages = passages[np.argsort(far[passages], kind="stable")[:_MOST_PASSAGES]]
         looked_at = np.concatenate([own, passages])
         digests = placed.digests_at(looked_at)
-        kept = self._encoder.find(digests)
+        stored = self._encoder.find(digests)
         query_vector = self._encoder.encode([query])[0]
-        pairs = [(at, kept[one]) for at, one in zip(looked_at.tolist(), digests, strict=True) if one in kept]
+        pairs = [
+            (at, stored[digest])
+            for at, digest in zip(looked_at.tolist(), digests, strict=True)
+            if digest in stored
+        ]
         cosines = unpack([vector for _, vector in pairs]) @ query_vector if pairs else []
         itself: dict[int, float] = {}
         best: dict[int, float] = {}
@@ -180,7 +191,7 @@ class Meaning:
         digests: set[bytes] = set()
         for user in users:
             for _, records in self._blocks(user):
-                digests.update(one.tobytes() for one in records["digest"])
+                digests.update(digest.tobytes() for digest in records["digest"])
         self._encoder.store.keep_only(digests, users, self._encoder.info.digest)
 
     def _batches(
@@ -196,13 +207,13 @@ class Meaning:
                 user,
                 lambda view, some=some: (view.entries(some), view.statistics),  # type: ignore[misc]
             )
-            found = np.array(sorted(entries), np.int64)
-            contents = statistics.contents[statistics.find(found)[0]].tolist()
-            by_row = dict(zip(found.tolist(), contents, strict=True))
+            present = np.array(sorted(entries), np.int64)
+            contents = statistics.contents[statistics.find(present)[0]].tolist()
+            by_row = dict(zip(present.tolist(), contents, strict=True))
             for row in filter(entries.__contains__, some):
                 passages = _passages_of(reader, entries[row]) if with_passages else None
                 batch.append(_Row(row, by_row[row], row_text(entries[row]), passages))
-                if sum(len(one.texts) for one in batch) >= texts:
+                if sum(len(queued.texts) for queued in batch) >= texts:
                     yield batch
                     batch = []
         if batch:
@@ -212,28 +223,31 @@ class Meaning:
         """Compute and keep what the rows of a batch lack; how many texts had no vector, and rows are done."""
         texts = dict.fromkeys(text for row in batch for text in row.texts)
         digests = {text: self._encoder.digest(text) for text in texts if is_english(text)}
-        kept = self._encoder.find([*digests.values()])
+        stored = self._encoder.find([*digests.values()])
         lasting = self._encoder.store.load(digests.values())  # what was asked just now is known, and not kept
         new: dict[str, None] = {}
         done: list[_Row] = []
         for row in batch:
-            lacks = [text for text in row.texts if text in digests and digests[text] not in kept]
+            lacks = [text for text in row.texts if text in digests and digests[text] not in stored]
             lacks = [text for text in dict.fromkeys(lacks) if text not in new]
             new.update(dict.fromkeys(lacks[: most - len(new)]))
             if any(text not in new for text in lacks):
                 break
             done.append(row)
         vectors = dict(zip((digests[text] for text in new), self._encoder.encode_packed([*new]), strict=True))
-        told = {digests[text] for row in done for text in row.texts if text in digests}
-        passing = {digest: kept[digest] for digest in told if digest in kept and digest not in lasting}
+        done_digests = {digests[text] for row in done for text in row.texts if text in digests}
+        passing = {
+            digest: stored[digest] for digest in done_digests if digest in stored and digest not in lasting
+        }
         keys = [key for row in done for key in row.keys(digests)]
-        records = _records(keys, kept | vectors, self._encoder.width)
+        records = _records(keys, stored | vectors, self._encoder.width)
         self._replace(user, np.array([row.row for row in done], np.int64), records, passing | vectors)
         return len(new) + len(texts) - len(digests), len(done)
 
     def _replace(self, user: str, rows: Integers, fresh: _Records, vectors: Mapping[bytes, bytes]) -> None:
         """Put new texts in the place of those of some rows, in memory and, if that can be, in the file."""
-        places, new_places = _blocks_of(rows), _blocks_of(fresh["row"])
+        places = _blocks_of(rows)
+        new_places = _blocks_of(fresh["row"])
         numbers = np.unique(places).tolist()
         blocks = {number: np.array(records) for number, records in self._blocks(user, numbers)}
         changed = []
@@ -266,7 +280,8 @@ class Meaning:
             return ()
         as_of, then, records = self._then
         if records is None or as_of is not view.as_of or then != view.then:
-            reader, statistics = self._past(), view.statistics
+            reader = self._past()
+            statistics = view.statistics
             contents = statistics.contents[statistics.find(np.array([*view.then], np.int64))[0]].tolist()
             rows = [
                 _Row(row, content, row_text(entry), _passages_of(reader, entry))
@@ -313,19 +328,23 @@ class _Row:
     def keys(self, digests: Mapping[str, bytes]) -> Iterator["_Key"]:
         """Row, content, kind and digest of itself, and of each passage that has a vector."""
         for number, text in enumerate(self.texts):
-            kind = _PASSAGE if number else _ITSELF if self.passages is None else _COMPLETE
+            kind = _ITSELF if self.passages is None else _COMPLETE
+            if number:
+                kind = _PASSAGE
             if kind != _PASSAGE or text in digests:
                 yield self.row, self.content, kind, digests.get(text, _NO_VECTOR)
 
 
 def say_missing(rows: int) -> str:
-    """What a user is told of rows that lack vectors."""
+    """Return the message for a user about rows that lack vectors."""
     sources = "source is" if rows == 1 else "sources are"
     return f"{rows:,} {sources} not yet found by meaning; `panda index rebuild` sees to it"
 
 
 def row_text(entry: IndexEntry) -> str:
-    """What a row says, clipped: of a turn query and answer, of anything else title and content."""
+    """
+    Return the clipped text of a row: of a turn its query and answer, of anything else its title and content.
+    """
     if entry.number is not None:
         return shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
     if kind_of(entry.node_id) in (NodeKind.MEMORY, NodeKind.FACT):
@@ -375,7 +394,7 @@ def _blocks_of(rows: Integers) -> Integers:
     return np.where(rows < FIRST_OTHER, rows >> _BLOCK_BITS, -1 - rows % _OTHER_BLOCKS)
 
 
-def _sign_bits(packed: bytes, count: int, width: int) -> npt.NDArray[np.uint64]:
+def _sign_bits(packed: bytes, count: int, width: int) -> NDArray[np.uint64]:
     """Which numbers of vectors are above 0, as bits; shape (n, words)."""
     bits = np.zeros((count, -(-width // 64)), "<u8")
     signs = np.frombuffer(packed, np.int8).reshape(count, width) > 0
@@ -387,7 +406,8 @@ def _place_block(records: _Records, statistics: Statistics, placed: _Placed) -> 
     """Add the texts of a block; those of one row, which says one thing, stand together."""
     rows = records["row"]
     starts = np.flatnonzero(np.diff(rows, prepend=rows[:1] - 1))
-    many, first = np.diff(starts, append=len(rows)), rows[starts]
+    many = np.diff(starts, append=len(rows))
+    first = rows[starts]
     at, current = statistics.find(first)
     if statistics.count:
         current = current & (statistics.contents[at] == records["content"][starts])
@@ -403,11 +423,12 @@ def _place_block(records: _Records, statistics: Statistics, placed: _Placed) -> 
 
 
 def _nearest(
-    positions: npt.NDArray[np.int32], is_passage: _Mask, far: npt.NDArray[np.uint16], allowed: _Mask
+    positions: NDArray[np.int32], is_passage: _Mask, far: NDArray[np.uint16], allowed: _Mask
 ) -> _Mask:
     """The rows whose signs differ least from the query's, own and those of the best passage together."""
     itself = np.full(len(allowed), np.iinfo(np.uint16).max // 2, np.uint16)
-    own, passages = (positions >= 0) & ~is_passage, (positions >= 0) & is_passage
+    own = (positions >= 0) & ~is_passage
+    passages = (positions >= 0) & is_passage
     itself[positions[own]] = far[own]
     nearest = itself.copy()
     np.minimum.at(nearest, positions[passages], far[passages])

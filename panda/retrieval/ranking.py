@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from panda.index.sources import COLUMNS, NO_TIME, IndexEntry
 from panda.index.tables import IndexView, session_key
@@ -43,8 +43,8 @@ _MOST_TERMS = 64
 
 _SPEAKER = re.compile(r"^([^\W\d_][\w.'’ -]{0,40}):\s", re.MULTILINE)
 
-_Floats = npt.NDArray[np.float32]
-_Mask = npt.NDArray[np.bool_]
+_Floats = NDArray[np.float32]
+_Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -108,19 +108,28 @@ def rank_rows(
         if in_period[position]:
             bonuses["period"] = float(in_period[position])
         cosine = cosines.get(int(position))
-        ranked.append(Ranked(entry, score, score, cosine, float(scores[position]), bonuses))
-    return sorted(_with_meaning(ranked, full), key=lambda one: (-one.score, one.entry.row))[:POOL]
+        ranked.append(
+            Ranked(
+                entry,
+                score=score,
+                words=score,
+                cosine=cosine,
+                bm25=float(scores[position]),
+                bonuses=bonuses,
+            )
+        )
+    return sorted(_with_meaning(ranked, full), key=lambda row: (-row.score, row.entry.row))[:POOL]
 
 
 def _with_meaning(ranked: Sequence[Ranked], full: float) -> list[Ranked]:
     """The rows with what their meaning adds: the more, the less of the query's words the best row has."""
-    best = max([full, *(one.words for one in ranked)]) or 1.0
-    nearest = max((one.cosine for one in ranked if one.cosine is not None), default=0.0)
-    found = []
-    for one in ranked:
-        cosine = nearest * one.words / best if one.cosine is None else one.cosine
-        found.append(replace(one, score=one.words + MEANING_WEIGHT * best * max(cosine, 0.0)))
-    return found
+    best = max([full, *(row.words for row in ranked)]) or 1.0
+    nearest = max((row.cosine for row in ranked if row.cosine is not None), default=0.0)
+    rescored = []
+    for row in ranked:
+        cosine = nearest * row.words / best if row.cosine is None else row.cosine
+        rescored.append(replace(row, score=row.words + MEANING_WEIGHT * best * max(cosine, 0.0)))
+    return rescored
 
 
 def searched_words(query: str, now: datetime) -> list[str]:
@@ -162,7 +171,8 @@ def _score_words(view: IndexView, words: Iterable[str]) -> tuple[dict[str, float
     """Weight of each term that occurs, the BM25 of all rows, and that of a row that has each term once."""
     statistics = view.statistics
     count = statistics.count
-    previous, following = statistics.previous, statistics.following
+    previous = statistics.previous
+    following = statistics.following
     lengths = np.append(statistics.lengths, np.float32(0))
     mean = max(float(statistics.lengths.mean()), 1.0)
     lengths[count] = mean
@@ -191,11 +201,12 @@ def _score_periods(view: IndexView, periods: Sequence[Period], allowed: _Mask) -
     times = view.statistics.times
     score = np.zeros(len(times), np.float32)
     for period in periods:
-        start, end = _midnight(period.start), _midnight(period.end) + _DAY_SECONDS
+        start = _midnight(period.start)
+        end = _midnight(period.end) + _DAY_SECONDS
         within = allowed & (times >= start) & (times < end)
         after = allowed & (times >= end) & (times < end + _TOLD_LATER_DAYS * _DAY_SECONDS)
-        found = int(within.sum() + after.sum())
-        weight = _PERIOD_WEIGHT * math.log1p((len(times) - found + 0.5) / (found + 0.5))
+        count = int(within.sum() + after.sum())
+        weight = _PERIOD_WEIGHT * math.log1p((len(times) - count + 0.5) / (count + 0.5))
         score = np.maximum(score, np.where(within, weight, np.where(after, weight / 2, 0)).astype(np.float32))
     return score
 
@@ -204,7 +215,7 @@ def _midnight(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
 
 
-def _best(total: _Floats, limit: int) -> npt.NDArray[np.intp]:
+def _best(total: _Floats, limit: int) -> NDArray[np.intp]:
     """Positions of the highest scores above 0; of equal ones the first."""
     positions = np.flatnonzero(total > 0)
     if len(positions) > limit:
@@ -231,12 +242,12 @@ class _Look:
         parts = list(_parts(entry))
         terms = [split_terms(text) for _, text in parts]
         spoken: set[str] = set()
-        for (speakers, _), said in zip(parts, terms, strict=True):
+        for (speakers, _), part_terms in zip(parts, terms, strict=True):
             if named := speakers & self._words:
-                spoken.update(set(said) - {term for name in named for term in query_terms(name)})
+                spoken.update(set(part_terms) - {term for name in named for term in query_terms(name)})
         if share := self._share(spoken):
             bonuses["speaker"] = 1 + _SPEAKER_BONUS * share
-        if near := max((self._nearness(found) for found in terms), default=0.0):
+        if near := max((self._nearness(own_terms) for own_terms in terms), default=0.0):
             bonuses["nearness"] = 1 + _NEARNESS_BONUS * near
         return bonuses
 
@@ -257,7 +268,7 @@ class _Look:
 
 
 def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
-    """What is said in a row, with the words that its speaker is called by."""
+    """Yield the words that each speaker in a row is called by, with what that speaker says."""
     for text, person in ((entry.query, "first"), (entry.response, "second")):
         pieces = _SPEAKER.split(text)
         if pieces[0].strip():
@@ -270,9 +281,9 @@ def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
 def matched_columns(entry: IndexEntry, words: Iterable[str]) -> dict[str, list[str]]:
     """Which of some words stand in which column of a row; columns without any are left out."""
     terms: dict[str, str] = {term: word for word in words for term in query_terms(word)}
-    found: dict[str, list[str]] = {}
+    by_column: dict[str, list[str]] = {}
     for column in COLUMNS:
         there = set(split_terms(getattr(entry, column)))
         if matched := list(dict.fromkeys(word for term, word in terms.items() if term in there)):
-            found[column] = matched
-    return found
+            by_column[column] = matched
+    return by_column

@@ -34,7 +34,10 @@ def find_query_words(query: str) -> list[str]:
 
 
 def _telling_words(address: re.Match[str]) -> str:
-    """What an address says of its page: its host without www and ending, its path; no number of a machine."""
+    """
+    Return the words of an address that describe its page: its host without www and ending, unless that is a
+    number, and its path.
+    """
     host = address["host"].lower().partition(":")[0].removeprefix("www.").rpartition(".")[0]
     named = "" if host.replace(".", "").isdigit() else host.replace(".", " ")
     return f"{named} {_PAGE_KIND.sub('', address['path'])}"
@@ -47,7 +50,7 @@ def find_names(query: str) -> list[str]:
 
 def find_entities(query: str) -> list[str]:
     """
-    What a query speaks of by a word of its own: names, and words that are in no common vocabulary.
+    Return the words of a query that name something: names, and words that are in no common vocabulary.
 
     >>> find_entities("what's the cheapest laptop with nvidia gpu from Dell")
     ['nvidia', 'gpu', 'Dell']
@@ -59,12 +62,12 @@ def find_entities(query: str) -> list[str]:
 
 
 def folded_names(query: str) -> set[str]:
-    """The same as they are compared."""
+    """Return the names in a query, folded as they are compared."""
     return {name.folded for name in names.find_names(plain_text(query))}
 
 
 def share_of_words(query: str, text: str) -> float:
-    """How many of the query's content words a text has, 0 to 1; word endings do not count."""
+    """Return the share of the query's content words that a text has, 0 to 1; word endings do not count."""
     wanted = {term for word in find_query_words(query) for term in query_terms(word)}
     return len(wanted.intersection(split_terms(text))) / len(wanted) if wanted else 0.0
 
@@ -108,7 +111,10 @@ def measure_centrality(texts: Sequence[str], encoder: "KeptEncoder | None") -> l
 
 
 def shares_by_rarity(query: str, texts: Sequence[str]) -> list[float]:
-    """What share of the query's words each text has, 0 to 1; one that few of the texts have weighs more."""
+    """
+    Return the share of the query's words that each text has, 0 to 1; a word that few of the texts have weighs
+    more.
+    """
     terms = [set(split_terms(text)) for text in texts]
     weights: dict[str, float] = {}
     for word in sorted(set(split_terms(" ".join(find_query_words(query))))):

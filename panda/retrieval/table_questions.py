@@ -373,7 +373,8 @@ def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
         words = question.plain[slice(*period.words)]
         if question.operation != "rows" and words.lower() in CALENDAR_WORDS:
             continue  # any month or weekday of that name
-        first, last = period.start.toordinal(), period.end.toordinal()
+        first = period.start.toordinal()
+        last = period.end.toordinal()
 
         terms = frozenset(split_terms(words))
 

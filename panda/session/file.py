@@ -24,7 +24,8 @@ from panda.store.visits import SAVED_STATUSES, turn_directories
 
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
-_WAIT_SECONDS, _SHOWN_CHARS = 60.0, 120
+_WAIT_SECONDS = 60.0
+_SHOWN_CHARS = 120
 _FIX = "delete session.json: it is made again from the turns"
 
 
@@ -35,15 +36,15 @@ def load_session(store: UserStore, session: str, *, sealed: bool = True) -> Sess
         return None
     value = read_json(path)
     seal = value.pop(SEAL, None) if isinstance(value, dict) else None
-    found = decode(Session, value, where=str(path))
+    saved = decode(Session, value, where=str(path))
     wrong = None
     if sealed and seal is not None and seal != seal_value(value):
         wrong = "it has changed since its last turn was saved"
-    elif (found.schema, found.session_id, found.user_id) != (SESSION_SCHEMA, session, store.user):
-        wrong = f"it is the {found.schema} of session {found.session_id} of user {found.user_id}"
+    elif (saved.schema, saved.session_id, saved.user_id) != (SESSION_SCHEMA, session, store.user):
+        wrong = f"it is the {saved.schema} of session {saved.session_id} of user {saved.user_id}"
     if wrong is not None:
         raise FileFormatError(wrong, where=str(path), fix=_FIX)
-    return found
+    return saved
 
 
 def free_session_id(store: UserStore, index: Index, number: int) -> str:
@@ -61,9 +62,9 @@ def newest_session(store: UserStore, *, where: str) -> str:
     for row in newest_rows(store):
         if row.status in SAVED_STATUSES and row.session:
             return row.session
-        found = load_session(store, row.session) if row.session else None
-        if found is not None and found.head_turn == row.number:
-            return found.session_id
+        session = load_session(store, row.session) if row.session else None
+        if session is not None and session.head_turn == row.number:
+            return session.session_id
     raise NotFoundError(
         f"user {store.user} has no session yet",
         where=where,
@@ -83,11 +84,11 @@ def rebuild_session(store: UserStore, session: str, *, before_turn: int | None =
 
 
 def fold_turns(store: UserStore, session: str, numbers: Iterable[int]) -> Session | None:
-    found: Session | None = None
+    folded: Session | None = None
     for number in sorted(numbers):
         files = load_turn_files(store.turn(number), number)
-        found = extend(found, replace(files, session_id=session), store.user)
-    return found
+        folded = extend(folded, replace(files, session_id=session), store.user)
+    return folded
 
 
 def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
@@ -113,7 +114,7 @@ def commit_turn(store: UserStore, before: Session | None, number: int) -> Sessio
     belongs there. *before* is as the turn found it, under its lock; one that has this turn already stays, one
     that has later turns is made anew.
     """
-    held = [one.turn for one in before.turns] if before is not None else []
+    held = [entry.turn for entry in before.turns] if before is not None else []
     if before is not None and number in held:
         return before
     if before is not None and before.head_turn > number:
@@ -131,17 +132,19 @@ def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> Non
     numbers = {user: saved_turns(layout.of(user)) for user, _ in sessions}
     with progress("sessions", len(sessions)) as advance:
         for user, session in sorted(sessions):
-            store, held = layout.of(user), numbers[user].get(session, [])
+            store = layout.of(user)
+            held = numbers[user].get(session, [])
             lock = held_lock(store.session_lock(session), holder="panda import", wait_seconds=_WAIT_SECONDS)
             with lock, suppress(FileFormatError):
-                if found := fold_turns(store, session, held):
-                    write_session(store, found)
+                if folded := fold_turns(store, session, held):
+                    write_session(store, folded)
             advance()
 
 
 def write_session(layout: Layout, session: Session) -> None:
     """Replace session.json, and remove what a killed process left half written; its lock is held."""
-    value, path = encode(session), layout.of(session.user_id).session(session.session_id)
+    value = encode(session)
+    path = layout.of(session.user_id).session(session.session_id)
     sealed = {**value, SEAL: seal_value(value)}
     sweep(path.parent)
     write_atomic(path, json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -149,13 +152,13 @@ def write_session(layout: Layout, session: Session) -> None:
 
 def saved_turns(store: UserStore) -> dict[str, list[int]]:
     """Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none."""
-    found: dict[str, list[int]] = {}
+    by_session: dict[str, list[int]] = {}
     for number, directory in turn_directories(store.turns):
         with suppress(FileFormatError, StoreError):
             metadata = load(Metadata, directory / METADATA_JSON)
             if metadata.status in SAVED_STATUSES:
-                found.setdefault(metadata.session_id, []).append(number)
-    return found
+                by_session.setdefault(metadata.session_id, []).append(number)
+    return by_session
 
 
 def session_ids(store: UserStore) -> list[str]:
@@ -194,25 +197,30 @@ def check_open(store: UserStore, session: str) -> None:
 
 
 def verify_session(store: UserStore, session: str) -> list[Problem]:
-    """What differs between a session's file and its turns: each field, and each saved turn that it lacks."""
+    """
+    Return the differences between a session's file and its turns: each field, and each saved turn that it
+    lacks.
+    """
     path = str(store.session(session))
     try:
-        found = load_session(store, session, sealed=False)
+        on_disk = load_session(store, session, sealed=False)
     except Problem as exc:
         return [exc]
-    if found is None:
+    if on_disk is None:
         return []
-    listed = [entry.turn for entry in found.turns]
+    listed = [entry.turn for entry in on_disk.turns]
     saved = saved_turns(store).get(session, [])
-    unlisted = [number for number in saved if number < min(listed)] if found.turns_cut else []
+    unlisted = [number for number in saved if number < min(listed)] if on_disk.turns_cut else []
     problems = [
         Problem(f"turn {number} is saved but not in the session", path, key="turns", fix=_FIX)
         for number in sorted({*saved} - {*listed} - {*unlisted})
     ]
-    if len(unlisted) != found.turns_cut:
-        problems.append(Problem(f"{len(unlisted)} older turns, not {found.turns_cut}", path, key="turns_cut"))
+    if len(unlisted) != on_disk.turns_cut:
+        problems.append(
+            Problem(f"{len(unlisted)} older turns, not {on_disk.turns_cut}", path, key="turns_cut")
+        )
     try:
-        problems += _differences(path, found, fold_turns(store, session, [*unlisted, *listed]))
+        problems += _differences(path, on_disk, fold_turns(store, session, [*unlisted, *listed]))
         if not problems:  # it says what its turns say, and may have been altered yet
             load_session(store, session)
     except Problem as exc:
@@ -220,29 +228,34 @@ def verify_session(store: UserStore, session: str) -> list[Problem]:
     return problems
 
 
-def _differences(path: str, found: Session, again: Session | None) -> Iterator[Problem]:
+def _differences(path: str, on_disk: Session, again: Session | None) -> Iterator[Problem]:
     if again is None:
         yield Problem("it has no turns", path, key="turns")
         return
-    before, after = encode(found), encode(again)
+    before = encode(on_disk)
+    after = encode(again)
     flow = before["carry"]["flow"]
     after["carry"]["flow"]["tone"] = flow["tone"]  # a model's, or a rule's of older versions
     pairs = [(name, before[name], after[name]) for name in before if name != "carry"]
     pairs += [(f"carry.{name}", value, after["carry"][name]) for name, value in before["carry"].items()]
-    for key, said, made in pairs:
-        if said != made:
-            place, was, now = _first_difference(key, said, made)
+    for key, saved_value, folded_value in pairs:
+        if saved_value != folded_value:
+            place, was, now = _first_difference(key, saved_value, folded_value)
             message = f"holds {was!r:.{_SHOWN_CHARS}}, the turns say {now!r:.{_SHOWN_CHARS}}"
             yield Problem(message, path, key=place, fix=_FIX)
 
 
-def _first_difference(key: str, said: object, made: object) -> tuple[str, object, object]:
-    if isinstance(said, dict) and isinstance(made, dict):
-        for name in said:
-            if said[name] != made.get(name):
-                return _first_difference(f"{key}.{name}", said[name], made.get(name))
-    if isinstance(said, list) and isinstance(made, list) and len(said) == len(made):
-        for at, (one, other) in enumerate(zip(said, made, strict=True)):
-            if one != other:
-                return _first_difference(f"{key}[{at}]", one, other)
-    return key, said, made
+def _first_difference(key: str, saved_value: object, folded_value: object) -> tuple[str, object, object]:
+    if isinstance(saved_value, dict) and isinstance(folded_value, dict):
+        for name in saved_value:
+            if saved_value[name] != folded_value.get(name):
+                return _first_difference(f"{key}.{name}", saved_value[name], folded_value.get(name))
+    if (
+        isinstance(saved_value, list)
+        and isinstance(folded_value, list)
+        and len(saved_value) == len(folded_value)
+    ):
+        for at, (saved_item, other) in enumerate(zip(saved_value, folded_value, strict=True)):
+            if saved_item != other:
+                return _first_difference(f"{key}[{at}]", saved_item, other)
+    return key, saved_value, folded_value

@@ -51,29 +51,46 @@ from panda.store.carry import (
 )
 from panda.store.records import SessionTexts, Step
 
-RECENT, WHOLE, LINES = 3, 2, 20  # turns nearly whole, summaries whole and as one line
-_LIMITS, _NOTES, _NOTE_TURNS, _ENTRIES, _ASKED_ABOUT, _NAMES = 30, 8, 3, 50, 12, 20
+RECENT = 3
+WHOLE = 2
+LINES = 20  # turns nearly whole, summaries whole and as one line
+_LIMITS = 30
+_NOTES = 8
+_NOTE_TURNS = 3
+_ENTRIES = 50
+_ASKED_ABOUT = 12
+_NAMES = 20
 _KEPT_BYTES = 256 * 1024
-REPLY_CHARS, HISTORY_CHARS = 400, 1_200
-_SAID_CHARS, _ASKED_CHARS, _GOAL_CHARS, _LINE_CHARS = 160, 120, 200, 240
-_ASSISTANT_CHARS, _USER_CHARS = 12_000, 4_000
+REPLY_CHARS = 400
+HISTORY_CHARS = 1_200
+_SAID_CHARS = 160
+_ASKED_CHARS = 120
+_GOAL_CHARS = 200
+_LINE_CHARS = 240
+_ASSISTANT_CHARS = 12_000
+_USER_CHARS = 4_000
 _KEY = re.compile(r"t\d+_s\d+_(?P<type>\w+)_\d+")
 
 
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
-    """What a session carries after a turn; an imported turn has a query and a reply alone."""
-    curation, reply, analysis = curation_of(files), reply_of(files), files.analysis
+    """Return what a session carries after a turn; an imported turn has a query and a reply alone."""
+    curation = curation_of(files)
+    reply = reply_of(files)
+    analysis = files.analysis
     summary = summary_of(previous, files)
     nothing_new = (files.summary and not files.summary.answered) or files.reading.recap
     registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
     texts = (files.summary and files.summary.session) or SessionTexts()
     if analysis is None:
-        meant: Sequence[str] = [ref for one in find_references(files.query, previous) for ref in one.refs]
+        meant: Sequence[str] = [
+            ref for mention in find_references(files.query, previous) for ref in mention.refs
+        ]
     else:
         meant = analysis.references
     asked = split_terms(files.query)
-    named = [one.ref for one in registry.records if says(asked, one.label)]
-    short, kind = texts.assistant_summary, texts.assistant_summary_kind
+    named = [entity.ref for entity in registry.records if says(asked, entity.label)]
+    short = texts.assistant_summary
+    kind = texts.assistant_summary_kind
     if not (short and kind):
         short, kind = _short_reply(reply)
     recent = RecentTurn(
@@ -110,8 +127,11 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
 
 
 def carry_within(previous: Carry, files: TurnFiles) -> Carry:
-    """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
-    curation, running = curation_of(files), files.analysis is not None
+    """
+    Return what the later phases of a running turn see: what it found, with what its phases 0 and 1 decided.
+    """
+    curation = curation_of(files)
+    running = files.analysis is not None
     return replace(
         previous,
         entity_curation=_decided(curation, files, Curation()),
@@ -127,34 +147,40 @@ def _decided(curation: Curation, files: TurnFiles, otherwise: Curation) -> Curat
 
 
 def kept_limits(limits: Iterable[Limit]) -> tuple[records.Constraint, ...]:
-    kept = {
-        one.key: records.Constraint(one.key, one.value, clip(one.text, _SAID_CHARS))
-        for one in limits
-        if one.key is not None and one.value is not None
+    constraints = {
+        limit.key: records.Constraint(limit.key, limit.value, clip(limit.text, _SAID_CHARS))
+        for limit in limits
+        if limit.key is not None and limit.value is not None
     }
-    return tuple(kept.values())
+    return tuple(constraints.values())
 
 
 def _limits(previous: Carry, files: TurnFiles, curation: Curation) -> tuple[Constraint, ...]:
     """The limits, those that hold no longer too as long as there is room; an imported turn limits nothing."""
-    said = files.analysis.constraints if files.analysis else ()
-    new = [Constraint(key=one.key, value=one.value, text=one.text, turn=files.turn) for one in said]
-    over = {one.key for one in new}
-    kept = [
-        replace(one, active=one.active and not curation.clear_all and one.key not in over)
-        for one in previous.constraints
+    constraints = files.analysis.constraints if files.analysis else ()
+    new = [
+        Constraint(key=constraint.key, value=constraint.value, text=constraint.text, turn=files.turn)
+        for constraint in constraints
     ]
-    for one in [one for one in kept if not one.active][: max(0, len(kept) + len(new) - _LIMITS)]:
-        kept.remove(one)
-    return (*kept, *new)[-_LIMITS:]
+    over = {new_constraint.key for new_constraint in new}
+    older = [
+        replace(
+            constraint, active=constraint.active and not curation.clear_all and constraint.key not in over
+        )
+        for constraint in previous.constraints
+    ]
+    inactive = [constraint for constraint in older if not constraint.active]
+    for constraint in inactive[: max(0, len(older) + len(new) - _LIMITS)]:
+        older.remove(constraint)
+    return (*older, *new)[-_LIMITS:]
 
 
 def _flow(
     previous: Carry, files: TurnFiles, curation: Curation, *, raised: Pending | None, reply: str
 ) -> Flow:
-    """How the conversation goes with a turn; *raised* is the question that it ended with."""
-    told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
-    expressed = clip(told, _SAID_CHARS) if told else None  # be it a feeling or a wish
+    """Return how the conversation goes with a turn; *raised* is the question that it ended with."""
+    expressed_text = next((clause.text for clause in files.reading.clauses if clause.mood == "tells"), None)
+    expressed = clip(expressed_text, _SAID_CHARS) if expressed_text else None  # be it a feeling or a wish
     return Flow(
         phase=_phase(previous, files, curation, raised),
         user_expressed=expressed or previous.flow.user_expressed,
@@ -178,19 +204,23 @@ def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pendin
 
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
-    """What a turn did: as its summary.json says it, or made of its other files."""
-    written, reply, plan = files.summary, reply_of(files), files.plan
+    """Return the summary of a turn, from its summary.json or else made from its other files."""
+    written = files.summary
+    reply = reply_of(files)
+    plan = files.plan
     line = clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
     if written is not None and written.steps is not UNSET:
-        kept = {name: getattr(written, name, None) for name in TurnSummary.__struct_fields__}
-        found = TurnSummary(**{name: value for name, value in kept.items() if value is not None})
-        return replace(found, turn_summary=found.turn_summary or line)
-    made = [pair for step in files.steps for pair in entity_ops(step)]
+        written_fields = {name: getattr(written, name, None) for name in TurnSummary.__struct_fields__}
+        summary = TurnSummary(**{name: value for name, value in written_fields.items() if value is not None})
+        return replace(summary, turn_summary=summary.turn_summary or line)
+    entity_changes = [pair for step in files.steps for pair in entity_ops(step)]
 
     def labels(wanted: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(clip(label, _LINE_CHARS) for label, op in made if op == wanted))[:_NAMES]
+        matching = (clip(label, _LINE_CHARS) for label, op in entity_changes if op == wanted)
+        return tuple(dict.fromkeys(matching))[:_NAMES]
 
-    steps, curation = step_records(files), curation_of(files)
+    steps = step_records(files)
+    curation = curation_of(files)
     return TurnSummary(
         turn=files.turn,
         outcome=written.outcome if written else "imported",
@@ -222,14 +252,14 @@ def reply_of(files: TurnFiles) -> str:
 def _summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
     older = [
         TurnSummary(
-            turn=one.turn,
+            turn=earlier.turn,
             detail="line",
-            outcome=one.outcome,
-            goal=one.goal,
-            turn_summary=clip(one.turn_summary, _LINE_CHARS),
-            summary_kind=one.summary_kind,
+            outcome=earlier.outcome,
+            goal=earlier.goal,
+            turn_summary=clip(earlier.turn_summary, _LINE_CHARS),
+            summary_kind=earlier.summary_kind,
         )
-        for one in previous.turn_summaries[: -(WHOLE - 1)]
+        for earlier in previous.turn_summaries[: -(WHOLE - 1)]
     ]
     return (*older[-LINES:], *previous.turn_summaries[-(WHOLE - 1) :], summary)
 
@@ -237,8 +267,8 @@ def _summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]
 def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
     """Files that were written, or keys of what was made."""
     steps = [step for step in files.steps if (step_type(step) == "write") == saved]
-    found = [name for step in steps if _is_new(step) for name in step.artifacts]
-    return tuple(dict.fromkeys(found if saved else map(_key_of, found)))[:_NAMES]
+    names = [name for step in steps if _is_new(step) for name in step.artifacts]
+    return tuple(dict.fromkeys(names if saved else map(_key_of, names)))[:_NAMES]
 
 
 def _is_new(step: Step) -> bool:
@@ -251,9 +281,10 @@ def _key_of(name: str) -> str:
 
 def _curation_line(curation: Curation) -> str | None:
     parts = ["everything dropped"] if curation.clear_all else []
-    for word, found in curation.decided.items():
+    for word, decisions in curation.decided.items():
         done = "kept" if word == "retained" else word
-        parts += [f"{done} {', '.join(one.ref for one in found)}"] if found else []
+        if decisions:
+            parts.append(f"{done} {', '.join(decision.ref for decision in decisions)}")
     return clip("; ".join(parts), _LINE_CHARS) if parts else None
 
 
@@ -272,12 +303,13 @@ def _clip_lines(text: str, chars: int, *, rest: str) -> str:
 def to_merge(previous: Carry) -> tuple[int, ...]:
     """The turns for the history to take in next: those that failed, and the one that is recent no more."""
     leaving = previous.recent_turns[:1] if len(previous.recent_turns) >= RECENT else ()
-    return (*previous.history_summary.unmerged, *(one.turn for one in leaving))
+    return (*previous.history_summary.unmerged, *(recent_turn.turn for recent_turn in leaving))
 
 
 def merge_by_rule(previous: Carry) -> str:
     """The history with the lines of the turns that it has to take in; the oldest lines go first."""
-    mark, summaries = MARK.strip(), {one.turn: one.turn_summary for one in previous.turn_summaries}
+    mark = MARK.strip()
+    summaries = {summary.turn: summary.turn_summary for summary in previous.turn_summaries}
     before = [line for line in previous.history_summary.text.split("\n") if line]
     lines = [line for line in before if line != mark]
     lines += [clip(f"Turn {n}: {summaries.get(n, '')}", _LINE_CHARS) for n in to_merge(previous)]
@@ -288,7 +320,8 @@ def merge_by_rule(previous: Carry) -> str:
 
 
 def _history(previous: Carry, files: TurnFiles) -> History:
-    waiting, texts = to_merge(previous), files.summary.session if files.summary else UNSET
+    waiting = to_merge(previous)
+    texts = files.summary.session if files.summary else UNSET
     if not waiting:
         return previous.history_summary
     if texts is UNSET:
@@ -310,8 +343,8 @@ def _cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
     if not files.steps:
         return previous.step_cache
     newest = max((cached.turn for cached in previous.step_cache), default=None)
-    kept = [replace(cached, detail="summary") for cached in previous.step_cache if cached.turn == newest]
-    made = [
+    older = [replace(cached, detail="summary") for cached in previous.step_cache if cached.turn == newest]
+    newer = [
         CachedStep(
             turn=files.turn,
             step=step.step,
@@ -325,36 +358,39 @@ def _cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
         )
         for step in files.steps
     ]
-    return (*kept, *made)
+    return (*older, *newer)
 
 
 def _notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
     """Notes and conclusions that three further turns see; a gap in the numbers of the session moves them."""
     gap = max(0, files.turn - previous.head - 1) if previous.head else 0
-    kept = [replace(n, expires_after_turn=n.expires_after_turn + gap) for n in previous.carry_notes]
-    kept = [note for note in kept if note.expires_after_turn > files.turn]
+    notes = [replace(n, expires_after_turn=n.expires_after_turn + gap) for n in previous.carry_notes]
+    notes = [note for note in notes if note.expires_after_turn > files.turn]
     last = files.turn + _NOTE_TURNS
     for step in step_records(files):
         about = Note(kind="note", text="", turn=files.turn, step=step.step, expires_after_turn=last)
-        kept += [replace(about, text=step.note)] if step.note else []
-        kept += [replace(about, kind="conclusion", text=step.conclusion)] if step.conclusion else []
-    return tuple(list(dict.fromkeys(kept))[-_NOTES:])
+        if step.note:
+            notes.append(replace(about, text=step.note))
+        if step.conclusion:
+            notes.append(replace(about, kind="conclusion", text=step.conclusion))
+    return tuple(list(dict.fromkeys(notes))[-_NOTES:])
 
 
 def _archive(previous: Carry, files: TurnFiles) -> Archive:
-    found = [
+    added = [
         _entry(files, step, name)
         for step in files.steps
         for name in step.artifacts
         if _is_new(step) and name in files.artifacts
     ]
-    entries = [*previous.content_archive.entries, *found]
+    entries = [*previous.content_archive.entries, *added]
     over = max(0, len(entries) - _ENTRIES)
     return Archive(entries=tuple(entries[over:]), evicted=previous.content_archive.evicted + over)
 
 
 def _entry(files: TurnFiles, step: Step, name: str) -> ArchiveEntry:
-    match, chars = _KEY.fullmatch(_key_of(name)), files.artifacts[name]
+    match = _KEY.fullmatch(_key_of(name))
+    chars = files.artifacts[name]
     texts = [value for value in step.arguments.values() if isinstance(value, str)]
     return ArchiveEntry(
         key=_key_of(name),

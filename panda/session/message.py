@@ -97,8 +97,12 @@ class References:
 
     def resolved_to(self, ref: str) -> "References":
         """Return the references with the first that was open resolved to an entity."""
-        at = next(n for n, one in enumerate(self.mentions) if not one.refs and one.how != "counted")
-        mentions = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.mentions)]
+        at = next(
+            n for n, mention in enumerate(self.mentions) if not mention.refs and mention.how != "counted"
+        )
+        mentions = [
+            replace(mention, refs=(ref,)) if n == at else mention for n, mention in enumerate(self.mentions)
+        ]
         return replace(self, mentions=tuple(mentions))
 
     @property
@@ -262,7 +266,7 @@ def read_message(
         goes_on: Whether it is about something that was told or shown before, so that it is no small talk.
     """
     query = message.query
-    clauses, told, mood = _clauses(query, signals)
+    clauses, statements, mood = _clauses(query, signals)
     exclusions, clears = find_decisions(query, message.carry, references.refs)
     agreement = signals.agreement if signals else plain_agreement(query)
     is_recap = signals.is_recap if signals else plain_recap(query)
@@ -273,16 +277,16 @@ def read_message(
     if message.has_documents:  # a message beside a document is about that
         is_recap = False
         talks = False
-        if mood == "tells" and not told:
+        if mood == "tells" and not statements:
             mood = "orders"
             clauses = [structs.replace(clause, mood=mood) for clause in clauses]
     turns = referred_turns(query)
     asks_for_turns = turns and (_names_only_turns(query, turns) or plain_mood(query) != "tells")
     talks = talks and not asks_for_turns
-    if is_recap or talks or (asks_for_turns and told):  # whatever it looks like
+    if is_recap or talks or (asks_for_turns and statements):  # whatever it looks like
         mood = "tells" if talks else "asks"
         clauses = [structs.replace(clause, mood=mood) for clause in clauses]
-        told = []
+        statements = []
     limits = {limit.key: limit.value for limit in message.carry.constraints if limit.active}
     return with_flags(
         query,
@@ -295,13 +299,15 @@ def read_message(
             ),
             exclusions=exclusions,
             clears=clears,
-            periods=tuple(Days(str(one.start), str(one.end), query[slice(*one.words)]) for one in periods),
+            periods=tuple(
+                Days(str(period.start), str(period.end), query[slice(*period.words)]) for period in periods
+            ),
             limits=tuple(find_limits(query, limits)),
             agreement=agreement if message.is_open else None,
             talk=talks,
             recap=is_recap,
             all=wants_whole(query),
-            statements=tuple(find_statements(told)),
+            statements=tuple(find_statements(statements)),
         ),
     )
 
@@ -338,8 +344,8 @@ def with_entities_back(reading: Reading, carry: Carry) -> Reading:
 def references_of(reading: Reading, query: str, carry: Carry) -> References:
     """Return the references of a reading to what was talked about, in their order in the query."""
     turns = set(reading.turns)
-    meant = (one for one in reading.references if not turns.intersection(one.refs))
-    mentions = (Mention(one.words, query.find(one.words), one.refs) for one in meant)
+    meant = (reference for reference in reading.references if not turns.intersection(reference.refs))
+    mentions = (Mention(reference.words, query.find(reference.words), reference.refs) for reference in meant)
     return References(tuple(sorted(mentions, key=lambda mention: mention.start)), carry)
 
 
@@ -353,11 +359,11 @@ def referred_turns(query: str) -> list[Referred]:
 
 def asked_part(query: str, reading: Reading) -> str:
     """Return a query without what it tells."""
-    told = [clause.text for clause in reading.clauses if clause.mood == "tells"]
-    if reading.mood == "tells" or not told:
+    statements = [clause.text for clause in reading.clauses if clause.mood == "tells"]
+    if reading.mood == "tells" or not statements:
         return query
     asked = query
-    for text in told:  # what a comma joins to a question is part of it
+    for text in statements:  # what a comma joins to a question is part of it
         behind = query.partition(text)[2].lstrip()
         if text[-1:] in _ENDS or behind[:1] in _ENDS:
             asked = asked.replace(text, "", 1)
@@ -403,8 +409,8 @@ def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], 
     for text in moods:
         if text.endswith("?") and not is_english(text):  # the classifier has seen no other language
             moods = {**moods, text: {"asks": 1.0}}
-    clauses, told = read_clauses(query, moods)
-    overall = overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
+    clauses, statements = read_clauses(query, moods)
+    overall = overall_mood(best_mood(moods[sentence]) for sentence in sentences if sentence in moods)
     if overall == "tells" and any(clause.mood == "asks" for clause in clauses):
         overall = "asks"
-    return clauses, told, overall
+    return clauses, statements, overall

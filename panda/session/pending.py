@@ -12,13 +12,18 @@ from panda.session.turn_files import TurnFiles
 from panda.store.carry import MARK, Carry, Pending, PendingType, clip
 from panda.store.records import Answered
 
-_MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12
+_MESSAGE_CHARS = 2_000
+_PART_CHARS = 200
+_PARTS = 12
 _MOST_OTHER_TURNS = 2
 _SHORT_WORDS = 8
 
 
 def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered | None:
-    """What a query does to the open question: answered, or open if it is about something else."""
+    """
+    Return what a query does to the open question: answered, or open if it is about something else; None if no
+    question is open.
+    """
     if pending is None or pending.status != "open":
         return None
     yes = reading.agreement == "agrees"
@@ -37,7 +42,9 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered
 
 
 def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | None:
-    """What a bare "yes" asks for: the question with the answer behind it; None if the query says more."""
+    """
+    Return what a bare "yes" asks for: the question with the answer behind it; None if the query says more.
+    """
     pending = carry.pending_clarification
     if pending is None or answer is None or not answer.agreed or len(query.split()) > _SHORT_WORDS:
         return None
@@ -45,20 +52,28 @@ def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | Non
 
 
 def raised_by(files: TurnFiles) -> Pending | None:
-    summary, reflection, plan = files.summary, files.reflection, files.plan
+    summary = files.summary
+    reflection = files.reflection
+    plan = files.plan
     if summary is None or summary.outcome != "clarify":
         return None
     asked_by: Literal[1, 2, 3] = 2
     kind: PendingType = "question"
-    message, parts = summary.question or "", list[str]()
+    message = summary.question or ""
+    parts = list[str]()
     if reflection and reflection.decision == "CLARIFY":
-        asked_by, message = 1, str(reflection.question)
+        asked_by = 1
+        message = str(reflection.question)
     elif plan and plan.next_step == "clarify":
-        asked_by, kind, message = 3, plan.question_kind or "question", plan.question or ""
+        asked_by = 3
+        kind = plan.question_kind or "question"
+        message = plan.question or ""
         parts = [*plan.tasks, *(goal.goal for goal in plan.goals)]
     if len(message) > _MESSAGE_CHARS:
         message = message[: _MESSAGE_CHARS - len(MARK)] + MARK
-    questions = [clip(one, _PART_CHARS) for one in split_sentences(message) if one.endswith("?")]
+    questions = [
+        clip(sentence, _PART_CHARS) for sentence in split_sentences(message) if sentence.endswith("?")
+    ]
     return Pending(
         id=f"q{files.turn}",
         asked_turn=files.turn,
@@ -66,16 +81,17 @@ def raised_by(files: TurnFiles) -> Pending | None:
         type=kind,
         message=message,
         questions=tuple(questions[:_PARTS]),
-        plan=tuple(clip(one, _PART_CHARS) for one in parts[:_PARTS]),
+        plan=tuple(clip(part, _PART_CHARS) for part in parts[:_PARTS]),
     )
 
 
 def take_answer(previous: Carry, files: TurnFiles) -> Pending | None:
     """The question as it stands once phase 0 of a turn has looked at it."""
-    pending, said = previous.pending_clarification, files.analysis.pending if files.analysis else None
-    if pending is None or said is None or said.id != pending.id or said.status != "answered":
+    pending = previous.pending_clarification
+    answer = files.analysis.pending if files.analysis else None
+    if pending is None or answer is None or answer.id != pending.id or answer.status != "answered":
         return pending
-    return replace(pending, status="answered", answer=said.answer)
+    return replace(pending, status="answered", answer=answer.answer)
 
 
 def carry_pending(previous: Carry, files: TurnFiles) -> Pending | None:

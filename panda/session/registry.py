@@ -42,8 +42,14 @@ from panda.store.carry import (
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import StepEntity
 
-_MOST, _MOST_BYTES = 500, 90_000
-_LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40
+_MOST = 500
+_MOST_BYTES = 90_000
+_LABEL_CHARS = 100
+_REASON_CHARS = 160
+_SAID_CHARS = 300
+_TURNS = 4
+_LOG = 20
+_MENTIONED = 40
 CLEARED = "cleared"  # how the reason of an entity begins that went with everything else, not by itself
 _SCANNED_CHARS = 20_000
 _NAME = lazy_pattern(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
@@ -62,17 +68,19 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
     changes: dict[str, tuple[State, str]] = {}
     if curation.clear_all:
         reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
-        changes = {one.ref: ("dropped", reason) for one in registry.records}
+        changes = {entity.ref: ("dropped", reason) for entity in registry.records}
     for decided, some in curation.decided.items():
         state = cast(State, "active" if decided == "retained" else decided)
-        changes |= {one.ref: (state, clip(one.reason, _REASON_CHARS)) for one in some}
+        changes |= {judged.ref: (state, clip(judged.reason, _REASON_CHARS)) for judged in some}
     records = []
-    for one in registry.records:
-        if one.ref in changes:
-            state, reason = changes[one.ref]
-            turns = _touched(one.turns, turn) if state == "active" else one.turns
-            one = structs.replace(one, state=state, retained=state == "active", reason=reason, turns=turns)
-        records.append(one)
+    for entity in registry.records:
+        if entity.ref in changes:
+            state, reason = changes[entity.ref]
+            turns = _touched(entity.turns, turn) if state == "active" else entity.turns
+            entity = structs.replace(
+                entity, state=state, retained=state == "active", reason=reason, turns=turns
+            )
+        records.append(entity)
     listing = Listing() if curation.clear_all else registry.listing
     return structs.replace(registry, records=tuple(records), listing=listing)
 
@@ -81,9 +89,12 @@ def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision,
     log = [*previous.decision_log]
     if curation.clear_all:
         log.append(Decision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
-    log += [Decision(turn=turn, action="retain", ref=one.ref, reason=one.reason) for one in curation.retained]
-    log += [Decision(turn=turn, action="demote", ref=one.ref, reason=one.reason) for one in curation.demoted]
-    log += [Decision(turn=turn, action="drop", ref=one.ref, reason=one.reason) for one in curation.dropped]
+    for judged in curation.retained:
+        log.append(Decision(turn=turn, action="retain", ref=judged.ref, reason=judged.reason))
+    for judged in curation.demoted:
+        log.append(Decision(turn=turn, action="demote", ref=judged.ref, reason=judged.reason))
+    for judged in curation.dropped:
+        log.append(Decision(turn=turn, action="drop", ref=judged.ref, reason=judged.reason))
     return tuple(log[-_LOG:])
 
 
@@ -92,10 +103,11 @@ def carry_registry(
 ) -> tuple[Registry, tuple[str, ...]]:
     """The registry after a turn, and the refs that its reply lists or names, in the reply's order."""
     before = apply_curation(previous.registry, curation, files.turn)
-    known = {one.ref: one for one in before.records}
+    entities = {entity.ref: entity for entity in before.records}
     for step in files.steps:
-        for found in step.entities if step.status == "success" else ():
-            _add_found(known, found, files.turn, f"t{files.turn}_s{step.step}")
+        if step.status == "success":
+            for step_entity in step.entities:
+                _add_found(entities, step_entity, files.turn, f"t{files.turn}_s{step.step}")
     own = (NodeKind.TURN.id(files.turn),)
     noted = {
         t
@@ -103,42 +115,47 @@ def carry_registry(
         if ids == own or (kind_of(ids[0]) is NodeKind.FACT and is_statement(key_of(ids[0])))
     }
     statements = [text for text, _ in files.statements if text not in noted]
-    told = [part for part in reply.split("\n\n") if part.strip() and not any(text in part for text in noted)]
-    answer = "\n\n".join(told)  # what was only noted lists nothing
-    listed = listed_things(answer, statements or told)
+    parts = [part for part in reply.split("\n\n") if part.strip() and not any(text in part for text in noted)]
+    answer = "\n\n".join(parts)  # what was only noted lists nothing
+    listed = listed_things(answer, statements or parts)
     labels = [label for label, _ in listed] or _subjects(statements)
     texts = [text for _, text in listed] or statements
     mentioned: list[str] = []
     for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1):
-        mentioned.append(_add_said(known, label, text, files, at, mentioned))
-    resolved = [ref for ref in (files.analysis.references if files.analysis else ()) if ref in known]
+        mentioned.append(_add_said(entities, label, text, files=files, at=at, before=mentioned))
+    references = files.analysis.references if files.analysis else ()
+    resolved = [ref for ref in references if ref in entities]
     mentioned = mentioned + resolved if listed else resolved + mentioned
-    replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
+    replied = split_terms(reply[:_SCANNED_CHARS])
+    asked = split_terms(files.query)
     spoken = {*replied, *asked}
-    for one in list(known.values()):
-        if one.ref not in mentioned and not spoken.issuperset(label_terms(one.label)):
+    for entity in list(entities.values()):
+        if entity.ref not in mentioned and not spoken.issuperset(label_terms(entity.label)):
             continue
-        if one.ref not in mentioned and one.state == "active" and says(replied, one.label):
-            mentioned.append(one.ref)
-        if one.ref in mentioned or says(asked, one.label):
-            known[one.ref] = structs.replace(one, turns=_touched(one.turns, files.turn))
+        if entity.ref not in mentioned and entity.state == "active" and says(replied, entity.label):
+            mentioned.append(entity.ref)
+        if entity.ref in mentioned or says(asked, entity.label):
+            entities[entity.ref] = structs.replace(entity, turns=_touched(entity.turns, files.turn))
     refs = tuple(dict.fromkeys(mentioned))[:_MENTIONED]
     listing = before.listing
     if listed:  # ordinals count it from now on
-        about, pairs = clip(f"{files.query} {answer}", _SAID_CHARS), zip(refs, listed, strict=False)
+        about = clip(f"{files.query} {answer}", _SAID_CHARS)
+        pairs = zip(refs, listed, strict=False)
         items = tuple(Listed(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs)
         listing = Listing(turn=files.turn, about=about, items=items)
-    return _limited(known.values(), structs.replace(before, listing=listing)), refs
+    return _limited(entities.values(), structs.replace(before, listing=listing)), refs
 
 
 def names(text: str, label: str) -> bool:
-    """Whether a text has all the terms of a label, one after the other."""
+    """Return whether a text has all the terms of a label, one after the other."""
     return says(split_terms(text), label)
 
 
 def says(terms: Sequence[str], label: str) -> bool:
     wanted = label_terms(label)
-    starts = (at for at, term in enumerate(terms if wanted else ()) if term == wanted[0])
+    if not wanted:
+        return False
+    starts = (at for at, term in enumerate(terms) if term == wanted[0])
     return any(tuple(terms[at : at + len(wanted)]) == wanted for at in starts)
 
 
@@ -164,52 +181,69 @@ def _subjects(statements: Sequence[str]) -> list[str]:
     return [name] if name and any(says(label_terms(name), known_name) for known_name in named) else []
 
 
-def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: str) -> None:
-    ref = clip(found.ref, _LABEL_CHARS)
-    before = known.get(ref)
-    known[ref] = Entity(
+def _add_found(entities: dict[str, Entity], step_entity: StepEntity, turn: int, source: str) -> None:
+    ref = clip(step_entity.ref, _LABEL_CHARS)
+    before = entities.get(ref)
+    state: State = "active"
+    reason = None
+    if step_entity.op == "delete":
+        state = "dropped"
+        reason = "deleted"
+    elif before is not None:
+        state = before.state
+        reason = before.reason
+    entities[ref] = Entity(
         ref=ref,
-        type=clip(found.type, 40),
-        label=clip(found.label, _LABEL_CHARS),
+        type=clip(step_entity.type, 40),
+        label=clip(step_entity.label, _LABEL_CHARS),
         target=ref if ":" in ref and not ref.startswith("name:") else None,
-        state="dropped" if found.op == "delete" else before.state if before else "active",
+        state=state,
         turns=_touched(before.turns if before else (), turn),
         source=source,
-        reason="deleted" if found.op == "delete" else before.reason if before else None,
-        retained=bool(before and before.retained and found.op != "delete"),
+        reason=reason,
+        retained=bool(before and before.retained and step_entity.op != "delete"),
     )
 
 
 def _add_said(
-    known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int, before: Sequence[str]
+    entities: dict[str, Entity], label: str, text: str, *, files: TurnFiles, at: int, before: Sequence[str]
 ) -> str:
     label = clip(label, _LABEL_CHARS)
-    others = [one for one in known.values() if one.ref not in before]
-    for one in sorted(others, key=lambda one: one.label != label):
-        short, long = sorted((one.label, label), key=lambda name: len(label_terms(name)))
+    others = [entity for entity in entities.values() if entity.ref not in before]
+    for entity in sorted(others, key=lambda entity: entity.label != label):
+        short, long = sorted((entity.label, label), key=lambda name: len(label_terms(name)))
         is_part = len(label_terms(short)) > 1 or len(label_terms(long)) == 1
-        if one.label == label or (is_part and says(label_terms(long), short)):
-            return one.ref
-    cited = (ids for said, ids in files.statements if said and (said in text or text in said))
-    ref, source = f"t{files.turn}_item_{at}", f"t{files.turn}"
+        if entity.label == label or (is_part and says(label_terms(long), short)):
+            return entity.ref
+    cited = (
+        ids for statement, ids in files.statements if statement and (statement in text or text in statement)
+    )
+    ref = f"t{files.turn}_item_{at}"
+    source = f"t{files.turn}"
     target = [*next(cited, ()), NodeKind.TURN.id(files.turn)][0]
     turns = (files.turn,)
-    known[ref] = Entity(
+    entities[ref] = Entity(
         ref=ref, type="item", label=label, target=target, state="active", turns=turns, source=source
     )
     return ref
 
 
 def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
-    return (*(one for one in turns if one != turn), turn)[-_TURNS:]
+    return (*(earlier for earlier in turns if earlier != turn), turn)[-_TURNS:]
 
 
 def _limited(records: Iterable[Entity], before: Registry) -> Registry:
     """At most 500 records of 90,000 bytes; what goes first was touched longest ago and is not excluded."""
-    listed, room = set(before.listing.refs), _MOST_BYTES
+    listed = set(before.listing.refs)
+    room = _MOST_BYTES
     held = sorted(
         every := list(records),
-        key=lambda one: (one.ref in listed, one.retained, one.state != "active", one.turns[-1:] or (0,)),
+        key=lambda entity: (
+            entity.ref in listed,
+            entity.retained,
+            entity.state != "active",
+            entity.turns[-1:] or (0,),
+        ),
         reverse=True,
     )
     gone: set[str] = set()
@@ -217,8 +251,8 @@ def _limited(records: Iterable[Entity], before: Registry) -> Registry:
         room -= _size(entity.ref, entity.label, entity.reason or "")
         if count > _MOST or room < 0:
             gone.add(entity.ref)
-    kept = tuple(entity for entity in every if entity.ref not in gone)
-    return structs.replace(before, records=kept, evicted=before.evicted + len(gone))
+    remaining = tuple(entity for entity in every if entity.ref not in gone)
+    return structs.replace(before, records=remaining, evicted=before.evicted + len(gone))
 
 
 @lru_cache(maxsize=4096)
@@ -226,20 +260,24 @@ def _size(ref: str, label: str, reason: str) -> int:
     return _RECORD_BYTES + len("".join((ref * 2, label, reason)).encode())
 
 
-def is_active(one: Entity, carry: Carry) -> bool:
-    """Whether an entity counts now: retained, or touched in one of the last two turns or the running one."""
+def is_active(entity: Entity, carry: Carry) -> bool:
+    """
+    Return whether an entity counts now: retained, or touched in one of the last two turns or the running one.
+    """
     window = [recent.turn for recent in carry.recent_turns[-2:]]
-    return one.state == "active" and (one.retained or not window or one.turns[-1:] >= (window[0],))
+    return entity.state == "active" and (entity.retained or not window or entity.turns[-1:] >= (window[0],))
 
 
 def items_of(carry: Carry) -> tuple[list[Thing], list[Thing]]:
-    known = {
-        one.ref: Thing(one.ref, one.label, "", "" if one.type == "item" else one.type)
-        for one in carry.registry.records
+    things = {
+        entity.ref: Thing(entity.ref, entity.label, "", "" if entity.type == "item" else entity.type)
+        for entity in carry.registry.records
     }
-    shown = carry.registry.listing.items
-    listed = [replace(known.pop(one.ref, Thing(one.ref, "", "", "")), text=one.text) for one in shown]
-    return listed, list(known.values())
+    listing_items = carry.registry.listing.items
+    listed = [
+        replace(things.pop(item.ref, Thing(item.ref, "", "", "")), text=item.text) for item in listing_items
+    ]
+    return listed, list(things.values())
 
 
 def mentions_of(query: str, carry: Carry) -> list[Mention]:
@@ -251,58 +289,60 @@ def mentions_of(query: str, carry: Carry) -> list[Mention]:
         if is_plural(word.lower())
         for term in split_terms(word)
     }
-    aside = [one.ref for one in carry.registry.records if one.state != "active"]
+    aside = [entity.ref for entity in carry.registry.records if entity.state != "active"]
     return find_mentions(query, items, others, nouns=nouns, aside=aside)
 
 
 def find_references(query: str, carry: Carry) -> list[Mention]:
     """The references of a query to what was talked about; a name that stands there in full is none."""
-    labels = {one.ref: one.label for one in carry.registry.records}
-    settled = [_settled(one, carry) for one in mentions_of(query, carry)]
-    found = [
-        one
-        for one in settled
-        if one.how != "named"
-        or not any(names(query, labels.get(ref, "")) for ref in (*one.refs, *one.options))
+    labels = {entity.ref: entity.label for entity in carry.registry.records}
+    settled = [_settled(mention, carry) for mention in mentions_of(query, carry)]
+    references = [
+        mention
+        for mention in settled
+        if mention.how != "named"
+        or not any(names(query, labels.get(ref, "")) for ref in (*mention.refs, *mention.options))
     ]
-    spoken = (f"{one.user} {one.assistant}"[:_SCANNED_CHARS] for one in carry.recent_turns)
+    spoken = (f"{recent.user} {recent.assistant}"[:_SCANNED_CHARS] for recent in carry.recent_turns)
     for pronoun in find_pronouns(query, {term for text in spoken for term in split_terms(text)}):
         refs, options = _meant_by(pronoun.how, pronoun.words, carry)
         is_open = refs or options or pronoun.how != "which"
-        if is_open and all(pronoun.end <= other.start or pronoun.start >= other.end for other in found):
-            found.append(replace(pronoun, refs=refs, options=options))
-    return sorted(found, key=lambda one: one.start)
+        if is_open and all(pronoun.end <= other.start or pronoun.start >= other.end for other in references):
+            references.append(replace(pronoun, refs=refs, options=options))
+    return sorted(references, key=lambda mention: mention.start)
 
 
-def _settled(one: Mention, carry: Carry) -> Mention:
-    if one.refs:
-        return one
+def _settled(mention: Mention, carry: Carry) -> Mention:
+    if mention.refs:
+        return mention
     listing = carry.registry.listing
-    if one.how == "counted":
+    if mention.how == "counted":
         spoken = (recent.entities_mentioned for recent in reversed(carry.recent_turns))
         pair = next((refs for refs in spoken if len(refs) == 2), ())
-        return replace(one, refs=pair, options=listing.refs) if one.words[:4].lower() == "both" else one
-    if one.how == "named":
-        known = {entity.ref: entity for entity in carry.registry.records}
-        active = [ref for ref in one.options if ref in known and is_active(known[ref], carry)]
-        order = sorted(active or one.options, key=lambda ref: known[ref].turns[-1:], reverse=True)
+        if mention.words[:4].lower() != "both":
+            return mention
+        return replace(mention, refs=pair, options=listing.refs)
+    if mention.how == "named":
+        entities = {entity.ref: entity for entity in carry.registry.records}
+        active = [ref for ref in mention.options if ref in entities and is_active(entities[ref], carry)]
+        order = sorted(active or mention.options, key=lambda ref: entities[ref].turns[-1:], reverse=True)
         refs = tuple(order) if len(order) == 1 else ()
-        return replace(one, refs=refs, options=tuple(order[:_MOST_OPTIONS]))
-    left = one.options
-    if one.how == "rest":
+        return replace(mention, refs=refs, options=tuple(order[:_MOST_OPTIONS]))
+    left = mention.options
+    if mention.how == "rest":
         later = [recent for recent in carry.recent_turns if recent.turn > (listing.turn or 0)]
         alone = [{*recent.entities_mentioned} & {*listing.refs} for recent in later]
-        left = tuple(ref for ref in one.options if {ref} not in alone) or one.options
-    return replace(one, refs=left if len(left) == 1 else (), options=left)
+        left = tuple(ref for ref in mention.options if {ref} not in alone) or mention.options
+    return replace(mention, refs=left if len(left) == 1 else (), options=left)
 
 
 def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tuple[str, ...]]:
     listing = carry.registry.listing
-    known = {one.ref: one for one in carry.registry.records if one.state != "dropped"}
+    entities = {entity.ref: entity for entity in carry.registry.records if entity.state != "dropped"}
     if kind == "which":
-        recent = any(one.turn == listing.turn for one in carry.recent_turns)
+        recent = any(recent_turn.turn == listing.turn for recent_turn in carry.recent_turns)
         return (listing.refs, ()) if recent and listing.is_list else ((), ())
-    salient = tuple(_salient(carry, known))
+    salient = tuple(_salient(carry, entities))
     if kind == "one":
         return (salient if len(salient) == 1 else ()), salient
     whole = bool(listing.items) and listing.turn == carry.head and words[:3].lower() != "one"
@@ -310,43 +350,45 @@ def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tup
 
 
 def replace_references(query: str, references: Sequence[Mention], carry: Carry) -> str:
-    labels = {one.ref: one.label for one in carry.registry.records}
-    for one in reversed(references):
-        said = [labels[ref] for ref in one.refs if ref in labels]
-        if said:
-            text = " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
-            text = f"{one.words[:5]} of {text}" if one.how == "which" else text
-            query = query[: one.start] + text + query[one.end :]
+    labels = {entity.ref: entity.label for entity in carry.registry.records}
+    for mention in reversed(references):
+        meant_labels = [labels[ref] for ref in mention.refs if ref in labels]
+        if meant_labels:
+            text = meant_labels[0]
+            if len(meant_labels) > 1:
+                text = f"{', '.join(meant_labels[:-1])} and {meant_labels[-1]}"
+            text = f"{mention.words[:5]} of {text}" if mention.how == "which" else text
+            query = query[: mention.start] + text + query[mention.end :]
     return query
 
 
 def follow_up(query: str, references: Sequence[Mention], carry: Carry) -> str | None:
     """
-    What a query that only names another thing ("And the last one?") asks: the last query that asked something
-    of a thing, with the names of the new one.
+    Return what a query that only names another thing ("And the last one?") asks: the last query that asked
+    something of a thing, with the names of the new one; None if there is none.
     """
-    if not any(one.refs for one in references) or not _is_bare(query, references):
+    if not any(mention.refs for mention in references) or not _is_bare(query, references):
         return None
     for recent in reversed(carry.recent_turns):
         before = find_references(recent.user, carry)
         if not _is_bare(recent.user, before):
-            meant = [one for one in before if one.refs]
-            refs = tuple(dict.fromkeys(ref for one in references for ref in one.refs))
+            meant = [mention for mention in before if mention.refs]
+            refs = tuple(dict.fromkeys(ref for mention in references for ref in mention.refs))
             asked = [replace(meant[0], refs=refs)] if len(meant) == 1 else []
             return replace_references(recent.user, asked, carry) if asked else None
     return None
 
 
 def _is_bare(query: str, references: Sequence[Mention]) -> bool:
-    return says_only(query, [(one.start, one.end) for one in references])
+    return says_only(query, [(mention.start, mention.end) for mention in references])
 
 
-def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
+def _salient(carry: Carry, entities: Mapping[str, Entity]) -> list[str]:
     for recent in reversed(carry.recent_turns):
-        asked = [ref for ref in recent.asked_about if ref in known]
-        found = [ref for ref in recent.entities_mentioned if ref in known]
-        if asked or found:
-            return asked or found[:_MOST_OPTIONS]
+        asked = [ref for ref in recent.asked_about if ref in entities]
+        mentioned = [ref for ref in recent.entities_mentioned if ref in entities]
+        if asked or mentioned:
+            return asked or mentioned[:_MOST_OPTIONS]
     return []
 
 
@@ -354,25 +396,30 @@ def find_decisions(
     query: str, carry: Carry, mentioned: Sequence[str] = ()
 ) -> tuple[tuple[Excluded, ...], str | None]:
     """
-    What a query decides on the entities of its session, each with the user's words: kept, or back because it
-    is named, then without words; of a kind that is not wanted ("no cod"); removed ("forget the HP"). And the
-    words that drop everything, if any do.
+    Return what a query decides on the entities of its session, each with the user's words: kept, or back
+    because it is named, then without words; of a kind that is not wanted ("no cod"); removed ("forget the
+    HP"). The second value is the words that drop everything; None if none do.
     """
     cleared = find_clearing(query)
     if cleared:
         return (), cleared
-    states = {one.ref: one.state for one in carry.registry.records}
+    states = {entity.ref: entity.state for entity in carry.registry.records}
     items, others = items_of(carry)
     mentions = mentions_of(query, carry)
     decided = find_exclusions(query, [*items, *others], mentions, meant=mentioned)
-    found = [
-        Excluded(one.ref, one.action, clip(one.words, _QUOTED_CHARS))
-        for one in decided
-        if one.ref in states and (one.action != "demote" or states[one.ref] == "active")
+    exclusions = [
+        Excluded(exclusion.ref, exclusion.action, clip(exclusion.words, _QUOTED_CHARS))
+        for exclusion in decided
+        if exclusion.ref in states and (exclusion.action != "demote" or states[exclusion.ref] == "active")
     ]
-    spoken = {*mentioned, *(ref for one in mentions for ref in one.refs)} - {one.ref for one in decided}
-    found += [Excluded(ref, "keep", "") for ref, at in states.items() if at != "active" and ref in spoken]
-    return tuple(sorted(found, key=lambda one: ("keep", "demote", "drop").index(one.action))), None
+    spoken = {*mentioned, *(ref for mention in mentions for ref in mention.refs)} - {
+        exclusion.ref for exclusion in decided
+    }
+    exclusions += [
+        Excluded(ref, "keep", "") for ref, at in states.items() if at != "active" and ref in spoken
+    ]
+    exclusions.sort(key=lambda exclusion: ("keep", "demote", "drop").index(exclusion.action))
+    return tuple(exclusions), None
 
 
 def curation_of_reading(reading: Reading) -> Curation:
@@ -380,8 +427,8 @@ def curation_of_reading(reading: Reading) -> Curation:
         return f"the user said “{words}”" if words else "the user names it again"
 
     def judged(action: Action) -> tuple[Judged, ...]:
-        decided = (one for one in reading.exclusions if one.action == action)
-        return tuple(Judged(ref=one.ref, reason=reason(one.words)) for one in decided)
+        decided = (exclusion for exclusion in reading.exclusions if exclusion.action == action)
+        return tuple(Judged(ref=exclusion.ref, reason=reason(exclusion.words)) for exclusion in decided)
 
     return Curation(
         retained=judged("keep"),
@@ -405,35 +452,42 @@ def with_written(rules: Curation, changes: Iterable[CurationChange], carry: Carr
     A curation by rule, which is not out-voted, with what a model added; a demoted entity comes back only if
     the user names it.
     """
-    known = {one.ref: one for one in carry.registry.records}
-    decided = {one.ref for one in (*rules.retained, *rules.demoted, *rules.dropped)}
-    found: dict[str, list[Judged]] = {"retain": [], "demote": [], "drop": []}
+    entities = {entity.ref: entity for entity in carry.registry.records}
+    decided = {judged.ref for judged in (*rules.retained, *rules.demoted, *rules.dropped)}
+    added: dict[str, list[Judged]] = {"retain": [], "demote": [], "drop": []}
     cleared: str | None = None
     for change in changes:
-        ref, action = change.ref, change.action
+        ref = change.ref
+        action = change.action
         if action == "clear_all":
             cleared = change.reason
-        elif ref in known and ref not in decided:
-            if action == "retain" and known[ref].state != "active" and not names(query, known[ref].label):
+        elif ref in entities and ref not in decided:
+            if (
+                action == "retain"
+                and entities[ref].state != "active"
+                and not names(query, entities[ref].label)
+            ):
                 continue
             decided.add(ref)
-            found[action].append(Judged(ref=ref, reason=clip(change.reason, _REASON_CHARS)))
+            added[action].append(Judged(ref=ref, reason=clip(change.reason, _REASON_CHARS)))
     return structs.replace(
         rules,
-        retained=(*rules.retained, *found["retain"]),
-        demoted=(*rules.demoted, *found["demote"]),
-        dropped=(*rules.dropped, *found["drop"]),
+        retained=(*rules.retained, *added["retain"]),
+        demoted=(*rules.demoted, *added["demote"]),
+        dropped=(*rules.dropped, *added["drop"]),
         clear_all=rules.clear_all or cleared is not None,
         reason=rules.reason or (clip(cleared, _REASON_CHARS) if cleared else None),
     )
 
 
 def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
-    out = [one for one in carry.registry.records if one.state != "active"]
-    excluded = [one for one in out if one.reason and CLEARED not in one.reason]
-    said = "\n".join(without_exclusions(text) for text in texts)
+    out = [entity for entity in carry.registry.records if entity.state != "active"]
+    excluded = [entity for entity in out if entity.reason and CLEARED not in entity.reason]
+    spoken = "\n".join(without_exclusions(text) for text in texts)
 
-    def is_used(one: Entity) -> bool:
-        return re.search(rf"(?<!\w){re.escape(one.ref)}(?!\w)", said) is not None or names(said, one.label)
+    def is_used(entity: Entity) -> bool:
+        return re.search(rf"(?<!\w){re.escape(entity.ref)}(?!\w)", spoken) is not None or names(
+            spoken, entity.label
+        )
 
     return list(filter(is_used, excluded))

@@ -20,7 +20,12 @@ _STAYING = (
     "carry_notes",
     "turn_summaries",
 )
-_USER_CHARS, _LINE_CHARS, _ACTIVE, _EXCLUDED, _LOG, _BODY_LINES = 500, 300, 24, 20, 5, 12
+_USER_CHARS = 500
+_LINE_CHARS = 300
+_ACTIVE = 24
+_EXCLUDED = 20
+_LOG = 5
+_BODY_LINES = 12
 _ALL_PHASES: tuple[int, ...] = tuple(range(7))
 _OFFERED_TO = (0, 1)
 """Phases that have the entities among their options."""
@@ -37,8 +42,8 @@ class CarryLine(NamedTuple):
     unseen: tuple[int, ...] = ()  # phases that read the field, and not this line
 
 
-def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None) -> Iterator[CarryLine]:
-    """All that the next turn is told, most important first; *shown* is kept content to see again."""
+def carry_lines(carry: Carry, load: Load | None = None, shown_path: str | None = None) -> Iterator[CarryLine]:
+    """All that the next turn is told, most important first; *shown_path* is kept content to see again."""
     yield from _pending(carry)
     for limit in carry.constraints[::-1]:
         if limit.active:
@@ -46,13 +51,14 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
             yield CarryLine("constraints", "The user's limits", text, limit.turn)
     yield from _excluded(carry)
     newest = carry.turn_summaries[::-1]
-    for one in newest:
-        blocked = [f"blocked: {one.blocked_reason}"] if one.blocked_reason else []
-        for error in (*one.errors, *blocked):
-            text = f"turn {one.turn}: {error}"
-            yield CarryLine("turn_summaries", "Errors of earlier turns", text, one.turn, (4, 6))
+    for summary in newest:
+        blocked = [f"blocked: {summary.blocked_reason}"] if summary.blocked_reason else []
+        for error in (*summary.errors, *blocked):
+            text = f"turn {summary.turn}: {error}"
+            yield CarryLine("turn_summaries", "Errors of earlier turns", text, summary.turn, (4, 6))
     for note in carry.carry_notes[::-1]:
-        text, unseen = f"turn {note.turn} {note.kind}: {note.text}", (5,) if note.kind == "note" else ()
+        text = f"turn {note.turn} {note.kind}: {note.text}"
+        unseen = (5,) if note.kind == "note" else ()
         yield CarryLine("carry_notes", "Notes from earlier steps", text, note.turn, unseen)
     yield from _active(carry)
     recent = frozenset(recent_turn.turn for recent_turn in carry.recent_turns)
@@ -60,9 +66,10 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
     yield from _flow(carry)
     yield from _cached(carry, load)
     yield from _recent(carry)
-    yield from _archive(carry, load, shown)
+    yield from _archive(carry, load, shown_path)
     yield from _turns(newest[1:], "Earlier turns", unseen=(4,), recent=recent)
-    history, summaries = carry.history_summary, {one.turn: one.turn_summary for one in carry.turn_summaries}
+    history = carry.history_summary
+    summaries = {summary.turn: summary.turn_summary for summary in carry.turn_summaries}
     if history.text:
         text = f"up to turn {history.through_turn}: {one_line(history.text)}"
         yield CarryLine("history_summary", "Before that", text, history.through_turn)
@@ -92,18 +99,19 @@ def _pending(carry: Carry) -> Iterator[CarryLine]:
 
 
 def _newest(entities: Sequence[Entity], most: int) -> list[Entity]:
-    return sorted(entities, key=lambda one: one.turns[-1:], reverse=True)[:most]
+    return sorted(entities, key=lambda entity: entity.turns[-1:], reverse=True)[:most]
 
 
 def _excluded(carry: Carry) -> Iterator[CarryLine]:
-    for one in _newest([one for one in carry.registry.records if one.state != "active"], _EXCLUDED):
-        text = f"{one.ref} ({one.label}): {one.state}, {one.reason}"
-        yield CarryLine("registry", "Excluded, not to be used", text, one.turns[-1])
+    excluded = [entity for entity in carry.registry.records if entity.state != "active"]
+    for entity in _newest(excluded, _EXCLUDED):
+        text = f"{entity.ref} ({entity.label}): {entity.state}, {entity.reason}"
+        yield CarryLine("registry", "Excluded, not to be used", text, entity.turns[-1])
     curation = carry.entity_curation
     cleared = f"everything before: {curation.reason or 'the user starts over'}"
     lines = [cleared] if curation.clear_all else []
-    lines += [f"{one.ref}: {one.reason}" for one in (*curation.demoted, *curation.dropped)]
-    lines += [f"{one.ref} is kept: {one.reason}" for one in curation.retained]
+    lines += [f"{judged.ref}: {judged.reason}" for judged in (*curation.demoted, *curation.dropped)]
+    lines += [f"{judged.ref} is kept: {judged.reason}" for judged in curation.retained]
     for text in lines:
         yield CarryLine("entity_curation", f"Excluded in turn {curation.turn}", text, curation.turn)
 
@@ -111,12 +119,15 @@ def _excluded(carry: Carry) -> Iterator[CarryLine]:
 def _active(carry: Carry) -> Iterator[CarryLine]:
     """Yield what is being talked about; phases 0 and 1 have it among their options."""
     title = "Entities that are being talked about"
-    for one in _newest([one for one in carry.registry.records if is_active(one, carry)], _ACTIVE):
-        text = f"{one.ref} ({one.type}): {one.label}"
-        yield CarryLine("registry", title, text, one.turns[-1], _OFFERED_TO)
-    listing, labels = carry.registry.listing, {one.ref: one.label for one in carry.registry.records}
+    active = [entity for entity in carry.registry.records if is_active(entity, carry)]
+    for entity in _newest(active, _ACTIVE):
+        text = f"{entity.ref} ({entity.type}): {entity.label}"
+        yield CarryLine("registry", title, text, entity.turns[-1], _OFFERED_TO)
+    listing = carry.registry.listing
+    labels = {entity.ref: entity.label for entity in carry.registry.records}
     if listing.items:  # a recent turn shows it, too
-        unseen = _ALL_PHASES if any(one.turn == listing.turn for one in carry.recent_turns) else ()
+        is_recent = any(recent_turn.turn == listing.turn for recent_turn in carry.recent_turns)
+        unseen = _ALL_PHASES if is_recent else ()
         names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
         text = f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
         yield CarryLine("registry", title, text, listing.turn, (*unseen, *_OFFERED_TO))
@@ -133,31 +144,36 @@ def _turns(
     Yield what turns did: to phase 4 only the steps of the last one, to phase 5 what came of it, not in words.
     Whoever reads what was said in *recent* turns is not told it a second time.
     """
-    for one in summaries:
-        head, steps = f"turn {one.turn}", f"{one.steps_completed} of {one.steps_total} done"
-        made = [f"{word}: {', '.join(names)}" for word, names in one.made.items() if names]
-        did = [f"goal ({one.decision}): {one.goal}"] if one.goal and one.detail == "full" else []
-        did += [f"concluded: {text}" for text in one.analysis_conclusions]
-        did += [f"entities: {one.entity_curation}"] if one.entity_curation else []
+    for summary in summaries:
+        head = f"turn {summary.turn}"
+        steps = f"{summary.steps_completed} of {summary.steps_total} done"
+        entity_lists = [f"{word}: {', '.join(names)}" for word, names in summary.made.items() if names]
+        did = []
+        if summary.goal and summary.detail == "full":
+            did.append(f"goal ({summary.decision}): {summary.goal}")
+        did += [f"concluded: {text}" for text in summary.analysis_conclusions]
+        if summary.entity_curation:
+            did.append(f"entities: {summary.entity_curation}")
         worked = [
             f"step {step.step} {step.tool} ({step.step_type}), {step.record_count} records: {step.outcome}"
-            for step in one.steps
+            for step in summary.steps
         ]
-        text = f"{head}, {one.outcome}: {one.turn_summary}"
-        hidden = FIELDS["recent_turns"].read_by if one.turn in recent else (4, 5)
-        yield CarryLine("turn_summaries", title, text, one.turn, hidden)
+        text = f"{head}, {summary.outcome}: {summary.turn_summary}"
+        hidden = FIELDS["recent_turns"].read_by if summary.turn in recent else (4, 5)
+        yield CarryLine("turn_summaries", title, text, summary.turn, hidden)
         for texts, hidden in (
-            ([f"steps: {steps}"] if one.steps_total else [], (4, 6)),
-            (made, (4, 6)),
+            ([f"steps: {steps}"] if summary.steps_total else [], (4, 6)),
+            (entity_lists, (4, 6)),
             (worked, (5, 6)),
             (did, (4, 5, 6)),
         ):
             for text in texts:
-                yield CarryLine("turn_summaries", title, f"{head} {text}", one.turn, (*hidden, *unseen))
+                yield CarryLine("turn_summaries", title, f"{head} {text}", summary.turn, (*hidden, *unseen))
 
 
 def _flow(carry: Carry) -> Iterator[CarryLine]:
-    flow, head = carry.flow, carry.head
+    flow = carry.flow
+    head = carry.head
     if head is not None:
         tone = f", tone {flow.tone}" if flow.tone else ""
         greeted = ", greeted already: do not greet again" if flow.greeted else ""
@@ -169,38 +185,42 @@ def _flow(carry: Carry) -> Iterator[CarryLine]:
 
 def _cached(carry: Carry, load: Load | None) -> Iterator[CarryLine]:
     title = "Tool results that are there already"
-    for one in carry.step_cache[::-1]:
-        head = f"turn {one.turn} step {one.step} {one.tool}({one.asked}), {one.detail}"
-        text = f"{head}, {one.record_count} records: {one.outcome}"
-        yield CarryLine("step_cache", title, text, one.path)
-        lines = load(one.path) if load and one.detail == "full" else ()
-        more = [f"[… {len(lines) - _BODY_LINES} more in {one.path}]"] if len(lines) > _BODY_LINES else []
+    for cached in carry.step_cache[::-1]:
+        head = f"turn {cached.turn} step {cached.step} {cached.tool}({cached.asked}), {cached.detail}"
+        text = f"{head}, {cached.record_count} records: {cached.outcome}"
+        yield CarryLine("step_cache", title, text, cached.path)
+        lines = load(cached.path) if load and cached.detail == "full" else ()
+        more = [f"[… {len(lines) - _BODY_LINES} more in {cached.path}]"] if len(lines) > _BODY_LINES else []
         for text in (*(clip(line, _LINE_CHARS) for line in lines[:_BODY_LINES]), *more):
-            yield CarryLine("step_cache", title, text, one.path, (3,))
+            yield CarryLine("step_cache", title, text, cached.path, (3,))
 
 
 def _recent(carry: Carry) -> Iterator[CarryLine]:
-    for one in carry.recent_turns[::-1]:
-        day = one.timestamp.partition("T")[0]
-        made = "" if one.summary_kind in ("verbatim", "clipped") else f" ({one.summary_kind})"
+    for recent in carry.recent_turns[::-1]:
+        day = recent.timestamp.partition("T")[0]
+        kind = "" if recent.summary_kind in ("verbatim", "clipped") else f" ({recent.summary_kind})"
         lines = [
-            f"turn {one.turn} ({day}, {one.outcome}), user: {clip(one.user, _USER_CHARS)}",
-            f"turn {one.turn}, assistant{made}: {one_line(one.assistant_summary)}",
+            f"turn {recent.turn} ({day}, {recent.outcome}), user: {clip(recent.user, _USER_CHARS)}",
+            f"turn {recent.turn}, assistant{kind}: {one_line(recent.assistant_summary)}",
         ]
-        if len(one.entities_mentioned) > 1:
-            listed = ", ".join(one.entities_mentioned[:_ACTIVE])
-            lines.append(f"turn {one.turn}, listed in this order: {listed}")
-        yield from (CarryLine("recent_turns", "Recent turns", text, one.turn) for text in lines)
+        if len(recent.entities_mentioned) > 1:
+            listed = ", ".join(recent.entities_mentioned[:_ACTIVE])
+            lines.append(f"turn {recent.turn}, listed in this order: {listed}")
+        yield from (CarryLine("recent_turns", "Recent turns", text, recent.turn) for text in lines)
 
 
-def _archive(carry: Carry, load: Load | None, shown: str | None) -> Iterator[CarryLine]:
-    field, title, unasked = "content_archive", "Kept content", (5, 6)
-    for one in carry.content_archive.entries[::-1]:
-        size, is_shown = f"{one.chars} characters{', cut' if one.cut else ''}", shown == one.path
-        text = f"{one.key}: {one.description} ({size})"
-        yield CarryLine(field, title, text, one.path, () if is_shown else unasked)
-        for line in load(one.path) if load and is_shown else ():
-            yield CarryLine(field, title, line, one.path, (3,))
+def _archive(carry: Carry, load: Load | None, shown_path: str | None) -> Iterator[CarryLine]:
+    field = "content_archive"
+    title = "Kept content"
+    unasked = (5, 6)
+    for entry in carry.content_archive.entries[::-1]:
+        size = f"{entry.chars} characters{', cut' if entry.cut else ''}"
+        is_shown = shown_path == entry.path
+        text = f"{entry.key}: {entry.description} ({size})"
+        yield CarryLine(field, title, text, entry.path, () if is_shown else unasked)
+        if load and is_shown:
+            for line in load(entry.path):
+                yield CarryLine(field, title, line, entry.path, (3,))
     if gone := carry.content_archive.evicted:
         yield CarryLine(field, title, f"[… {gone} older entries are no longer listed]", None, unasked)
 
@@ -210,7 +230,7 @@ def render_carry(
     phase: int,
     *,
     load: Load,
-    shown: str | None = None,
+    shown_path: str | None = None,
     budget_tokens: int = CARRY_TOKENS,
 ) -> str:
     """
@@ -218,21 +238,22 @@ def render_carry(
     open question, constraints, exclusions, errors, notes, active entities and the last summary stay, the rest
     goes, last first, and each field that loses something says so.
     """
-    lines = carry_lines(carry, load, shown)
-    read = (one for one in lines if phase in FIELDS[one.field].read_by and phase not in one.unseen)
-    parts = [(key, [one.text for one in part]) for key, part in groupby(read, lambda one: one[:2])]
+    lines = carry_lines(carry, load, shown_path)
+    read = (line for line in lines if phase in FIELDS[line.field].read_by and phase not in line.unseen)
+    parts = [(key, [line.text for line in part]) for key, part in groupby(read, lambda line: line[:2])]
     whole = "\n".join(_block(title, texts) for (_, title), texts in parts)
     if count_tokens(whole) <= budget_tokens:
         return whole
     left = budget_tokens - _MARK_TOKENS * len(parts)
-    blocks, stays = [], True
+    blocks = []
+    stays = True
     for (field, title), texts in parts:
         stays = stays and field in _STAYING
-        kept, room = _fitting(texts, left - count_tokens(title) - 2, clipped=stays)
-        left = room if kept else left
-        blocks.append(_block(title, kept) if kept else f"[… {field} left out]")
-        if kept and len(kept) < len(texts):
-            blocks.append(f"[… {len(texts) - len(kept)} more of {field} left out]")
+        fitting, room = _fitting(texts, left - count_tokens(title) - 2, clipped=stays)
+        left = room if fitting else left
+        blocks.append(_block(title, fitting) if fitting else f"[… {field} left out]")
+        if fitting and len(fitting) < len(texts):
+            blocks.append(f"[… {len(texts) - len(fitting)} more of {field} left out]")
     return "\n".join(blocks)
 
 
@@ -242,31 +263,33 @@ def _block(title: str, texts: Sequence[str]) -> str:
 
 def _fitting(texts: Sequence[str], left: int, *, clipped: bool) -> tuple[list[str], int]:
     """The first texts that fit into the tokens *left*, and what is left then; the first may be *clipped*."""
-    kept: list[str] = []
+    fitting: list[str] = []
     for text in texts:
-        room, size = left - 2, len(text)
-        if count_tokens(text) > room and clipped and not kept and room > _MARK_TOKENS:
+        room = left - 2
+        size = len(text)
+        if count_tokens(text) > room and clipped and not fitting and room > _MARK_TOKENS:
             while size > len(MARK) + 1 and count_tokens(clip(text, size)) > room:
                 size = size * 4 // 5
             text = clip(text, size)
         if count_tokens(text) > room:
             break
-        kept.append(text)
+        fitting.append(text)
         left = room - count_tokens(text)
-    return kept, left
+    return fitting, left
 
 
 def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
     """The lines for people by field: field, text, files; an empty field has one row that says so."""
-    lines, rows = list(carry_lines(carry)), list[tuple[str, str, str]]()
+    lines = list(carry_lines(carry))
+    rows = list[tuple[str, str, str]]()
     for name, field in FIELDS.items():
-        own = [one for one in lines if one.field == name]
-        for one in own:
-            files = [one.origin] if isinstance(one.origin, str) else []
-            if isinstance(one.origin, int):
-                places = (f"turns/{turn_name(one.origin)}/{file}" for file in (*field.files, "context.md"))
+        own = [line for line in lines if line.field == name]
+        for line in own:
+            files = [line.origin] if isinstance(line.origin, str) else []
+            if isinstance(line.origin, int):
+                places = (f"turns/{turn_name(line.origin)}/{file}" for file in (*field.files, "context.md"))
                 files = [place for place in dict.fromkeys(places) if exists(place)]
-            rows.append((name, clip(one.text, _LINE_CHARS), ", ".join(files)))
+            rows.append((name, clip(line.text, _LINE_CHARS), ", ".join(files)))
         if not own:
             rows.append((name, "(nothing)", ""))
     return rows

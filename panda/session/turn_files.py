@@ -17,7 +17,9 @@ from panda.store.layout import CONTEXT_MD, TurnPaths, turn_name
 from panda.store.records import Plan, QueryAnalysis, Reflection, Step, Summary, find
 from panda.store.turns import load_steps
 
-_LINE_CHARS, _ASKED_CHARS, _NOTE_CHARS = 160, 120, 300
+_LINE_CHARS = 160
+_ASKED_CHARS = 120
+_NOTE_CHARS = 300
 _TYPES: Mapping[str, StepType] = {
     "create": "write", "write": "write", "edit": "write", "update": "write", "delete": "write",
     "commit": "write", "save": "write", "generate": "generate", "analyze": "analyze", "compare": "analyze",
@@ -44,7 +46,7 @@ class TurnFiles:
 
     @property
     def reading(self) -> Reading:
-        """What the query means; of a turn without a reading only whether it looks back."""
+        """Return what the query means; of a turn without a reading only whether it looks back."""
         return self.analysis.reading if self.analysis else Reading(recap=plain_recap(self.query))
 
     @property
@@ -56,10 +58,11 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     place = paths / CONTEXT_MD
     context = parse_context(read_text(place), where=str(place))
     steps = tuple(load_steps(paths))
-    query, answer = context.section(Phase.QUERY_ANALYZER), context.section(Phase.SYNTHESIZER)
+    query = context.section(Phase.QUERY_ANALYZER)
+    answer = context.section(Phase.SYNTHESIZER)
     items: Any = answer.meta.get("items", ()) if answer else ()
-    made = [name for step in steps for name in step.artifacts]
-    sizes = {name: len(read_text(paths / name)) for name in made if (paths / name).is_file()}
+    names = [name for step in steps for name in step.artifacts]
+    sizes = {name: len(read_text(paths / name)) for name in names if (paths / name).is_file()}
     return TurnFiles(
         turn=number,
         session_id=context.front.session_id,
@@ -77,7 +80,9 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
 
 
 def call_digest(tool: str, arguments: Mapping[str, object]) -> str:
-    """What makes a tool call the same again, in whatever order its arguments are given."""
+    """
+    Return the digest by which equal tool calls are recognised, in whatever order their arguments are given.
+    """
     text = json.dumps([tool, arguments], ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -111,8 +116,8 @@ def step_records(files: TurnFiles) -> tuple[StepRecord, ...]:
 def outcome_line(step: Step) -> str:
     if step.status != "success":
         return clip(f"{step.status}: {step.error}", _LINE_CHARS)
-    said = [one_line(claim.text) for claim in step.claims]
-    return clip("; ".join(said), _LINE_CHARS) if said else "nothing found"
+    claims = [one_line(claim.text) for claim in step.claims]
+    return clip("; ".join(claims), _LINE_CHARS) if claims else "nothing found"
 
 
 def record_count(step: Step) -> int:
@@ -127,6 +132,6 @@ def entity_ops(step: Step) -> Iterator[tuple[str, str]]:
 
 def blocked_reason(files: TurnFiles) -> str | None:
     progress = files.plan.progress if files.plan else None
-    given = progress.reason if progress and progress.ending == "blocked" else None
-    reason = given or next((step.error for step in files.steps if step.status == "blocked"), None)
+    progress_reason = progress.reason if progress and progress.ending == "blocked" else None
+    reason = progress_reason or next((step.error for step in files.steps if step.status == "blocked"), None)
     return clip(reason, 2 * _LINE_CHARS) if reason else None
