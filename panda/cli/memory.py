@@ -352,7 +352,7 @@ def conflicts(invocation: Invocation) -> Result:
     )
 
 
-@excludes("winner", "value", "type_")
+@excludes("winner", ["value", "type_"])
 def resolve_conflict(
     invocation: Invocation,
     conflict: Annotated[

@@ -18,7 +18,8 @@ from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_text
 from panda.language.words import split_terms
 
-_MOST_CHARS, _DAY_SECONDS = 2_000, 86_400
+_MOST_CHARS = 2_000
+_DAY_SECONDS = 86_400
 _MOST_DEPTH = 20
 _LONGEST_RESULT = 10**15
 _SPAN = lazy_pattern(

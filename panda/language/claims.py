@@ -240,7 +240,8 @@ def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
         seconds = sum((amount.value or 0) * size_of(amount.unit)[0] for amount in amounts)
         value = Fraction(seconds / size_of(unit)[0])
         whole = replace(amounts[0], value=value, unit=unit, written=_render(value))
-        first, last = parts[0].start, parts[-1].end
+        first = parts[0].start
+        last = parts[-1].end
         yield Found(
             Claim(text[first:last], "quantity", f"{_render(value)} {unit}"), first, last, amount=whole
         )
@@ -250,7 +251,8 @@ def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
 def _goes_on(text: str, first: Found, second: Found) -> bool:
     if not first.amount or not second.amount or text[first.end : second.start] not in (" ", " and ", ", "):
         return False
-    (large, base), (small, same) = size_of(first.amount.unit), size_of(second.amount.unit)
+    large, base = size_of(first.amount.unit)
+    small, same = size_of(second.amount.unit)
     return base == same == "s" and large > small
 
 
@@ -285,7 +287,8 @@ class _Scanner:
                 rest = f"text:{self._text[match.start() :]}"
                 yield self._keyed(match.start(), match.end(), match[0], rest)
                 return
-            end, form = 0, match.lastgroup or ""
+            end = 0
+            form = match.lastgroup or ""
             for found in readers[form](match):
                 yield found
                 end, count = max(end, found.end), count + 1
@@ -327,7 +330,8 @@ class _Scanner:
 
     def _read_url(self, match: re.Match[str]) -> Iterator[Found]:
         url = match[0]
-        unopened, end = url.count(")") - url.count("("), len(url)
+        unopened = url.count(")") - url.count("(")
+        end = len(url)
         while end and (url[end - 1] in ".,;:!?'*_]}" or (url[end - 1] == ")" and unopened > 0)):
             unopened, end = unopened - (url[end - 1] == ")"), end - 1
         url, end = url[:end], match.start() + end
@@ -335,7 +339,8 @@ class _Scanner:
         host = re.split(r"[/:?#]", bare, maxsplit=1)[0].lower()
         gives = {f"site:{host}"}
         if match.lastgroup == "url":
-            value, needs = url, frozenset((f"url:{url}",))
+            value = url
+            needs = frozenset((f"url:{url}",))
             gives |= {f"site:{bare}", f"site:{bare.rstrip('/')}"}
         elif is_host(host):
             value = bare.rstrip("/") if "/" in bare.rstrip("/") else host
@@ -396,7 +401,8 @@ class _Scanner:
     # numbers in words
 
     def _read_words(self, match: re.Match[str]) -> Iterator[Found]:
-        text, (start, end) = self._text, match.span()
+        text = self._text
+        start, end = match.span()
         if match[0].lower() == "zero" and text[max(0, start - 6) : start] in ("below ", "above "):
             return
         numbers = number_from_words(match[0], self._language)
@@ -447,7 +453,9 @@ class _Scanner:
     # numbers in digits
 
     def _read_number(self, match: re.Match[str]) -> Iterator[Found]:
-        text, written, first = self._text, match["digits"], match.start("digits")
+        text = self._text
+        written = match["digits"]
+        first = match.start("digits")
         start, end = match.span()
         currency = currency_code(match["before"]) if match["before"] else None
         is_operand = match["sign"] and re.search(r"[\d)][ ]?\Z", text[max(0, start - 2) : start])
@@ -455,7 +463,8 @@ class _Scanner:
         label = self._label(start)
         spaced = _SPACED.match(text, first)
         if spaced and self._is_grouped(spaced, currency):
-            written, end = spaced[0].replace(" ", ""), spaced.end()
+            written = spaced[0].replace(" ", "")
+            end = spaced.end()
         value: Fraction | None
         if split := self._fraction(written, end):
             value, end = split
@@ -471,7 +480,8 @@ class _Scanner:
                 return
             chain = [] if spaced else self._range(end, written, currency, sign)
             if chain:
-                yield self._like(chain[-1], start, end, value and sign * value, written, currency)
+                signed = value and sign * value
+                yield self._like(chain[-1], start, end, value=signed, written=written, currency=currency)
                 yield from chain
                 return
             name = _GLUED_BEFORE.search(text, max(0, start - 20), start)
@@ -487,7 +497,8 @@ class _Scanner:
     def _fraction(self, written: str, end: int) -> tuple[Fraction, int] | None:
         if not written.isdigit() or len(written) > _LONGEST_NUMBER_CHARS:
             return None
-        mixed, plain = _SPLIT.match(self._text, end), _BOTTOM.match(self._text, end)
+        mixed = _SPLIT.match(self._text, end)
+        plain = _BOTTOM.match(self._text, end)
         if mixed and mixed["space"] and 0 < int(mixed["top"]) < int(mixed["bottom"]) <= 16:
             return Fraction(written) + Fraction(int(mixed["top"]), int(mixed["bottom"])), mixed.end()
         before = self._text[end - len(written) - 1 : end - len(written)]
@@ -522,13 +533,15 @@ class _Scanner:
 
     def _range(self, end: int, written: str, currency: str | None, sign: int, depth: int = 0) -> list[Found]:
         """What a number is joined to: the upper end of a range, the other sides of "36 x 27 x 2 cm"."""
-        text, other = self._text, _RANGE.match(self._text, end)
+        text = self._text
+        other = _RANGE.match(self._text, end)
         if not other or (unit_after(text, end)[0] and not _SIDES.match(other[0])):
             return []
         if currency and not other["before"] and self._measures_else(other):
             return []
         shared = currency_code(other["before"]) if other["before"] else currency
-        upper, lower = self._value(other["digits"], shared, other.end()), self._value(written, shared, end)
+        upper = self._value(other["digits"], shared, other.end())
+        lower = self._value(written, shared, end)
         if upper is None or lower is None:
             return []
         if other["dash"] and sign > 0 and not lower < upper:
@@ -538,7 +551,10 @@ class _Scanner:
             upper, start = -upper, other.start("minus")
         sides = depth < _MOST_SIDES and other["times"]
         if further := self._range(other.end(), other["digits"], shared, sign, depth + 1) if sides else []:
-            return [self._like(further[-1], start, other.end(), upper, other["digits"], shared), *further]
+            before = self._like(
+                further[-1], start, other.end(), value=upper, written=other["digits"], currency=shared
+            )
+            return [before, *further]
         second = self._measured(start, other.end(), upper, other["digits"], currency=shared)
         amount = second.amount
         if amount is None or (other["times"] and not _is_side(amount)):
@@ -556,7 +572,14 @@ class _Scanner:
         return noun is not None and noun[1].lower() not in FUNCTION_WORDS
 
     def _like(
-        self, other: Found, start: int, end: int, value: Fraction | None, written: str, currency: str | None
+        self,
+        other: Found,
+        start: int,
+        end: int,
+        *,
+        value: Fraction | None,
+        written: str,
+        currency: str | None,
     ) -> Found:
         """A number in the unit or currency of the one that it is joined to."""
         assert other.amount is not None
@@ -574,7 +597,8 @@ class _Scanner:
             return
         for part in re.finditer(r"[\d.]+", written):
             value = normal_number(part[0])
-            first, last = start + part.start(), start + part.end()
+            first = start + part.start()
+            last = start + part.end()
             if value and len(value) <= _LONGEST_NUMBER_CHARS:
                 yield self._amount(first, last, Amount(Fraction(value), part[0]))
             else:
@@ -598,17 +622,24 @@ class _Scanner:
             value *= 10**places
         after, end_of_currency = currency_after(text, end)
         if after and currency in (None, "USD", after):
-            currency, end = after, end_of_currency
+            currency = after
+            end = end_of_currency
         near = text[start - 1 : start] in ("", " ", "~", "≈")
         about = _ABOUT.search(text, max(0, start - 24), start) if near else None
-        beyond = 0 if about is None else (1 if about["below"] else -1 if about["above"] else 0)
+        beyond = 0
+        if about and about["below"]:
+            beyond = 1
+        elif about and about["above"]:
+            beyond = -1
         amount = Amount(value, written, currency, about=bool(about), beyond=beyond)
         if currency:
-            rate, rates = rate_after(text, end)[0], self._line_rates(start, end)
+            rate = rate_after(text, end)[0]
+            rates = self._line_rates(start, end)
             return self._amount(start, end, replace(amount, rate=rate, rates=rates))
         unit, end_of_unit = unit_after(text, end)
         if text[end : end + 1] == '"' and self._closes_no_quote(end):
-            unit, end_of_unit = "in", end + 1
+            unit = "in"
+            end_of_unit = end + 1
         if unit:
             self._last_unit = (unit, end_of_unit)
             below = unit.startswith("°") and _BELOW_ZERO.match(text, end_of_unit)
@@ -658,7 +689,9 @@ class _Scanner:
             version=version,
         )
         name = _NAME_BEFORE.search(text, max(0, start - 40), start)
-        keys = set(token.gives) if token else {f"written:{written}"} if version else set()
+        keys: set[str] = set(token.gives) if token else set()
+        if version and not token:
+            keys.add(f"written:{written}")
         if name and name[1][0].isupper():
             keys.add(f"token:{fold_name(name[1])}{fold_name(written)}")
         found = self._amount(start, end, amount, frozenset(keys))
@@ -680,7 +713,8 @@ class _Scanner:
     def _run(self, end: int) -> tuple[list[str], bool, int]:
         """The words that belong to a number, whether the first is joined to it, and the index behind them."""
         of = _OF.match(self._text, end)
-        at, joined = of.end() if of else end, False
+        at = of.end() if of else end
+        joined = False
         words: list[str] = []
         while len(words) < _RUN_WORDS and (match := _RUN_WORD.match(self._text, at)):
             word = match["word"].lower()

@@ -164,7 +164,8 @@ def read_date(match: re.Match[str], language: str = "") -> list[ReadDate]:
     be, or can be read in two ways ("01/04/2026" in English), stays as written and is supported by the same
     writing only. A time without "am" or "pm" may be meant in both halves of the day.
     """
-    form, written = match.lastgroup, match[0]
+    form = match.lastgroup
+    written = match[0]
     if form in ("clock", "told_clock"):
         behind = match.string[match.end() : match.end() + 4]
         is_at_the = language != "en" and re.match(r" (?:[A-ZÄÖÜ]|\d\d?\.)", behind)
@@ -312,7 +313,8 @@ def _read_instant(written: str) -> ReadDate:
         instant = (local if local.tzinfo else local.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return _as_written(written)
-    value, time = instant.isoformat().replace("+00:00", "Z"), local.time().isoformat(timespec="seconds")
+    value = instant.isoformat().replace("+00:00", "Z")
+    time = local.time().isoformat(timespec="seconds")
     gives = (f"instant:{value}", *_day(written[:4], local.month, local.day).gives, f"time:{time}")
     return ReadDate(value, (f"instant:{value}",), gives)
 
@@ -321,17 +323,25 @@ def _read_digits(written: str, form: str, *, day_first: bool = False) -> ReadDat
     parts = re.split(r"[./-]", written) if form != "compact" else [written[:4], written[4:6], written[6:]]
     first, second, third = [*parts, ""][:3]
     if len(first) == 4:
-        year, month, day = first, int(second), int(third)
+        year = first
+        month = int(second)
+        day = int(third)
     elif "." in written or int(first) > 12 or int(first) == int(second) or (day_first and int(second) <= 12):
-        year, month, day = third, int(second), int(first)
+        year = third
+        month = int(second)
+        day = int(first)
     elif int(second) > 12:
-        year, month, day = third, int(first), int(second)
+        year = third
+        month = int(first)
+        day = int(second)
     else:  # either may be the month
         return _as_written(f"{int(first)}/{int(second)}/{third}")
     if not (1 <= month <= 12 and 1 <= day <= (monthrange(int(first), month)[1] if form == "iso" else 31)):
         return _as_written(written)
-    century = ("19" if year >= "70" else "20") if len(year) == 2 else ""
-    read = _day(f"{century}{year}" or None, month, day)
+    if len(year) == 2:
+        century = "19" if year >= "70" else "20"
+        year = f"{century}{year}"
+    read = _day(year or None, month, day)
     also = (f"number:{written}",) if form == "compact" else ()  # it may be a number of eight digits
     return replace(read, needs=(*read.needs, *also), gives=(*read.gives, *also))
 

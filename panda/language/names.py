@@ -137,7 +137,8 @@ def find_names(text: str) -> tuple[Name, ...]:
     spans = iter([*taken, (len(text) + 1, len(text) + 1)])
     span = next(spans)
     for match in _WORD.finditer(text):
-        word, start = match[0], match.start()
+        word = match[0]
+        start = match.start()
         while span[1] <= start:
             span = next(spans)
         starts = _is_start(text, start)
@@ -280,7 +281,8 @@ def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
 def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
     followed = preceded = False
     for words in known:
-        firsts, seconds = words.places.get(first, ()), words.places.get(second, ())
+        firsts = words.places.get(first, ())
+        seconds = words.places.get(second, ())
         near = {i + n for i in firsts for n in range(-3, 4)}
         if not near.isdisjoint(seconds):
             return False

@@ -148,7 +148,8 @@ def is_ambiguous(written: str) -> bool:
 
 def reads_comma_decimals(text: str) -> bool | None:
     """Whether the numbers of a text have their decimals behind a comma; None if they do not tell."""
-    comma, dot = _DECIMAL_COMMA.search(text), _DECIMAL_DOT.search(text)
+    comma = _DECIMAL_COMMA.search(text)
+    dot = _DECIMAL_DOT.search(text)
     return None if bool(comma) == bool(dot) else bool(comma)
 
 
@@ -236,11 +237,14 @@ def number_from_words(words: str, language: str = "") -> list[int]:
         value = NUMBERS.get(language, {}).get(f"{small}*")
         return [] if value is None else [value]
     numbers: list[int] = []
-    total, current, last = 0, 0, 0  # last: size of the part added last, which the next one must undercut
+    total = 0
+    current = 0
+    last = 0  # size of the part added last, which the next one must undercut
     for word in re.split(r"[ -]+", small):
         if word in ("and", "a", "an"):
             continue
-        scale, value = _WORD_SCALES.get(word, 0), _WORD_VALUES.get(word, 0)
+        scale = _WORD_SCALES.get(word, 0)
+        value = _WORD_VALUES.get(word, 0)
         if scale >= 1_000:
             total, current, last = total + (current or 1) * scale, 0, scale
         elif scale:

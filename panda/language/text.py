@@ -91,7 +91,8 @@ def _in_its_place(char: str) -> str:
     return (_plain_sign(usual) or usual) if len(usual) == 1 and not is_raised else char
 
 
-_PLAIN_SIGNS, _SEEN = _Written(_in_its_place), _Written(_plain_sign)
+_PLAIN_SIGNS = _Written(_in_its_place)
+_SEEN = _Written(_plain_sign)
 
 
 def fold_name(name: str) -> str:
@@ -102,7 +103,8 @@ def fold_name(name: str) -> str:
 
 def _raised(match: re.Match[str]) -> str:
     """A raised number: an exponent behind a bare number, part of a unit, or else a footnote's mark."""
-    base, written = match["base"], match["up"].translate(str.maketrans(_SUPERSCRIPTS, "0123456789"))
+    base = match["base"]
+    written = match["up"].translate(str.maketrans(_SUPERSCRIPTS, "0123456789"))
     before = match.string[max(0, match.start() - 20) : match.start("up")]
     if base.isdigit() and written != "1" and re.search(r"(?<![\d.,$€£¥₹])\d{1,4}\Z", before):
         return f"{base}^{written}"

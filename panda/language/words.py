@@ -232,7 +232,8 @@ def is_ordinary(word: str) -> bool:
     words of two tokenizers' vocabularies that stand there more often small than with a capital
     (docs/decisions/0014).
     """
-    small, stems = word.lower().partition("'")[0], read_words("ordinary_words.txt")
+    small = word.lower().partition("'")[0]
+    stems = read_words("ordinary_words.txt")
     if not (small.isascii() and small.isalpha()):
         return False
     if len(small) == 1 or small in NOT_COUNTED or small in _HONORIFICS or stem(small) in stems:

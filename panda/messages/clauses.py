@@ -22,7 +22,10 @@ _MAYBE = 0.3
 """How probable it must be that a clause tells where it gives a key."""
 _APART = 0.6
 """How probable each mood is of two clauses that are told apart."""
-_SENTENCE_CHARS, _WORD_CHARS, _MOST_JOINTS, _LEAST_WORDS = 400, 24, 12, 3
+_SENTENCE_CHARS = 400
+_WORD_CHARS = 24
+_MOST_JOINTS = 12
+_LEAST_WORDS = 3
 _JOINT = lazy_pattern(
     r"(?P<mark>[,;:–—…]|\s-)?\s+"
     r"(?P<joins>(?:(?:and|also|btw|by the way|oh|but|plus|ps|then)\b[\s,]*)+)?(?P<so>so\s+)?(?P<next>[\w']+)",
@@ -112,15 +115,19 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             best = None
         if best is None and max(own.values()) < SURE:  # its parts are surer of what they do than it is
             own = next((told for told in (_told_by_parts(one, moods) for one in joints) if told), own)
-        for text in (best.left, best.right) if best else (sentence,):
+        texts = (best.left, best.right) if best else (sentence,)
+        for text in texts:
             read = moods.get(text, own) if best else own
-            mood, sure = best_mood(read), read.get("tells", 0.0)
+            mood = best_mood(read)
+            sure = read.get("tells", 0.0)
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
             if sure < _SURE_OF_QUESTION_WORD and _STARTS_WH.match(text) and mood == "tells":
                 mood = "asks"
                 sure = 0.0
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
-                mood, sure, is_own = "tells", 1.0, True
+                mood = "tells"
+                sure = 1.0
+                is_own = True
             is_sure = sure >= SURE
             may_be_kept = is_sure or len(text.split()) >= _LEAST_WORDS
             corrects = text == query.strip() and says_otherwise(text)
@@ -153,7 +160,8 @@ def best_mood(scores: Mapping[Mood, float]) -> Mood:
 
 
 def _is_apart(joint: _Joint, moods: Moods) -> bool:
-    left, right = best_mood(moods[joint.left]), best_mood(moods[joint.right])
+    left = best_mood(moods[joint.left])
+    right = best_mood(moods[joint.right])
     is_clear = min(moods[joint.left][left], moods[joint.right][right]) >= _APART
     least = _LEAST_WORDS if left == "tells" else 2  # "or not", "isn't it"
     is_short = len(joint.right.split()) < least
@@ -199,7 +207,8 @@ _ENDS = lazy_pattern(
 )
 _AND = lazy_pattern(r",\s*(?:and\s+)?|\s+(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
 _NOW = lazy_pattern(r"\s+(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.I)
-_MOST_WORDS, _MOST_THING = 6, 3
+_MOST_WORDS = 6
+_MOST_THING = 3
 _KINDS = {
     name: lazy_pattern(pattern)
     for name, pattern in {
@@ -230,7 +239,8 @@ def is_talk(sentence: str) -> bool:
 
 
 def _keyed(sentence: str) -> Iterator[Statement]:
-    plain, turned = plain_signs(sentence), says_otherwise(sentence)
+    plain = plain_signs(sentence)
+    turned = says_otherwise(sentence)
     for match in _ALLERGIC.finditer(plain):
         parts = _AND.split(sentence[match.start("value") : match.end("value")])
         things = tuple(takewhile(lambda part: len(part.split()) <= _MOST_THING, parts))
@@ -239,7 +249,8 @@ def _keyed(sentence: str) -> Iterator[Statement]:
         elif things:
             yield Statement(sentence, "allergic_to", things, action="adds")
     for match in _IS.finditer(plain):
-        key, start = match["key"].lower().replace("favourite", "favorite"), match.start("value")
+        key = match["key"].lower().replace("favourite", "favorite")
+        start = match.start("value")
         end = None if match["is"] == "are" else _ENDS.search(plain, start)
         value = _NOW.sub("", sentence[start : end.start() if end else len(sentence)].rstrip(" .!…"))
         value = value.strip(" ,;:\"'“”")

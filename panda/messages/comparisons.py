@@ -110,8 +110,11 @@ def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
     cells = row.split("; ")
     heads = [cell.partition(": ")[0] if len(cells) > 1 else "" for cell in cells]
     for place, (head, cell) in enumerate(zip(heads, cells, strict=True)):
-        for one in scan(cell[:MESSAGE_CHARS]) if place or not head else ():  # the first column names the row
-            own, name = one.amount, head.lower()
+        if head and place == 0:  # the first column names the row
+            continue
+        for one in scan(cell[:MESSAGE_CHARS]):
+            own = one.amount
+            name = head.lower()
             if own is not None and own.value is not None and not own.ordinal and not own.label:
                 unit = "price" if own.currency else own.unit or (own.head if own.counts else "")
                 key = _Key(name or ("" if unit else own.before), unit, own.currency or "")
@@ -142,5 +145,7 @@ def _compared(
 def _is_of(key: _Key, kinds: Sequence[str]) -> bool:
     if key.unit == "price" or "price" in kinds:
         return key.unit == "price" and "price" in kinds
-    own = [kind for kind, units in UNITS.items() if key.unit in units] + ["time"] * (key.unit == "clock")
+    own = [kind for kind, units in UNITS.items() if key.unit in units]
+    if key.unit == "clock":
+        own.append("time")
     return not set(own).isdisjoint(kinds) if own else bool(key.name) and bool(key.unit)

@@ -19,7 +19,8 @@ from panda.messages.clauses import says_otherwise, typed_sentences
 from panda.messages.wording import is_past_form
 
 _FILE = "forgetting_words.txt"
-_ANSWER_WORDS, _MOST_DIGITS = 8, 3
+_ANSWER_WORDS = 8
+_MOST_DIGITS = 3
 _SHORT_FOR_BE = lazy_pattern(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
 _DENIED = lazy_pattern(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
 _CHANGES = lazy_pattern(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
@@ -32,7 +33,9 @@ _NEGATION = lazy_pattern(
     r"\b(?:not|never|no|nothing|keep|wait|joking|kidding|lol|haha)\b|n't\b|\bdont\b", re.IGNORECASE
 )
 _PARTS = lazy_pattern(r"\s+(?:and|or|plus)\s+|[,;]\s*", re.IGNORECASE)
-_LEAST_CLAUSE_WORDS, _VERB_WITHIN, _THIRD_PERSON_WITHIN = 3, 8, 3
+_LEAST_CLAUSE_WORDS = 3
+_VERB_WITHIN = 8
+_THIRD_PERSON_WITHIN = 3
 _JOINT = lazy_pattern(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
 _REFERS = lazy_pattern(
     r"(?:it|its|that|this|those|these|which|who|whose|they|their|them|he|his|him|she|hers?|there|or)\b",
@@ -275,9 +278,12 @@ def clause_spans(text: str) -> list[tuple[int, int]]:
     ['Lena takes the room', 'Tom brings the cake']
     """
     plain = plain_signs(text)
+    end = len(plain.rstrip().rstrip(".!?…;"))
+    if len(plain) > _STATEMENT_CHARS:
+        return [(0, end)]
     spans: list[tuple[int, int]] = []
     start = 0
-    for joint in _JOINT.finditer(plain) if len(plain) <= _STATEMENT_CHARS else ():
+    for joint in _JOINT.finditer(plain):
         behind = plain[joint.end() :]
         if (
             _stands_alone(plain[start : joint.start()])
@@ -286,7 +292,7 @@ def clause_spans(text: str) -> list[tuple[int, int]]:
         ):
             spans.append((start, joint.start()))
             start = joint.end()
-    return [*spans, (start, len(plain.rstrip().rstrip(".!?…;")))]
+    return [*spans, (start, end)]
 
 
 def _stands_alone(clause: str) -> bool:
@@ -334,7 +340,8 @@ def _object_of(rest: str) -> tuple[str, bool]:
     pieces = _COMMA.split(rest)
     kept = [pieces[0]]
     is_conditional = False
-    for piece in pieces[1:] if forget_terms(pieces[0]) else []:
+    further = pieces[1:] if forget_terms(pieces[0]) else []
+    for piece in further:
         if _ORDER.fullmatch(piece.strip()) or not forget_terms(piece):
             kept.append(piece)
         elif _OWN_CLAUSE.match(piece) and not piece.rstrip().endswith("?"):

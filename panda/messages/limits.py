@@ -42,7 +42,8 @@ _ORDERED = lazy_pattern(
     re.IGNORECASE,
 )
 _INSTEAD = lazy_pattern(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
-_LOOK_CHARS, _HEAD_CHARS = 60, 300
+_LOOK_CHARS = 60
+_HEAD_CHARS = 300
 
 
 def find_limits(message: str, holding: Mapping[str, str | int | float] = MappingProxyType({})) -> list[Limit]:
@@ -56,8 +57,9 @@ def find_limits(message: str, holding: Mapping[str, str | int | float] = Mapping
     for match in _INSTEAD.finditer(text):
         value = float(match["value"]) if "." in match["value"] else int(match["value"])
         keys = [key for key, known in holding.items() if str(known) == match["was"]]
-        is_all = match[0] == text.strip(" .!")
-        limits += [Limit(match[0], key, value) for key in keys or ["count"] * is_all]
+        if not keys and match[0] == text.strip(" .!"):
+            keys = ["count"]
+        limits += [Limit(match[0], key, value) for key in keys]
     for start, end in sentence_spans(text):
         for one in _limits_of(text[start:end]):
             limits.append(Limit(find_span(one.text, message) or one.text, one.key, one.value))
@@ -79,12 +81,16 @@ def _limits_of(sentence: str) -> Iterator[Limit]:
         if begin is not None:
             start, bound, begin = begin, "_max", None
         elif same == kind and other and _RANGE.fullmatch(sentence, one.end, other.start):
-            begin, end, bound = start, other.end, "_min"
+            begin = start
+            end = other.end
+            bound = "_min"
         elif bound is None and is_ordered:
             bound = ""
         if kind and bound is not None and (is_ordered or _seeks(sentence, start, end)):
-            is_sure = bound != "?" and value is not None
-            yield Limit(sentence[start:end], *((f"{name}{bound}{colon}{noun}", value) if is_sure else ()))
+            if bound == "?" or value is None:
+                yield Limit(sentence[start:end])
+            else:
+                yield Limit(sentence[start:end], f"{name}{bound}{colon}{noun}", value)
 
 
 def _limit_kind(one: Found) -> tuple[str, LimitValue]:

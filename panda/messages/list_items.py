@@ -33,7 +33,9 @@ _TRAIT = lazy_pattern(
     rf"[~<>]?\d[\d.,]*[ -]?[a-z%]+\b.*|(?:[\w-]+ )*{one_of('traits')}(?: (?:life|size|rate|time|type))?",
     re.IGNORECASE,
 )
-_LABEL_CHARS, _REPLY_CHARS, _NAME_WORDS = 100, 10_000, 8
+_LABEL_CHARS = 100
+_REPLY_CHARS = 10_000
+_NAME_WORDS = 8
 _WITHIN_NAMES = frozenset({"of", "a", "an", "the"})
 """Words that stand within what a thing is called."""
 
@@ -98,14 +100,20 @@ def label_of(text: str) -> str:
 
 def _marked(lines: Sequence[str]) -> list[list[str]]:
     """Numbered lists, bulleted ones, sections, rows and columns of tables; of each the longest first."""
-    numbers, marks, sections = list[list[str]](), list[list[str]](), list[str]()
+    numbers = list[list[str]]()
+    marks = list[list[str]]()
+    sections = list[str]()
     tables: list[list[list[str]]] = []
-    indent, in_table, levels = None, False, [len(one["level"]) for one in map(_HEADING.match, lines) if one]
+    indent = None
+    in_table = False
+    levels = [len(one["level"]) for one in map(_HEADING.match, lines) if one]
     for line in lines:
-        plain, head = " ".join(line.split()), _HEADING.match(line)
+        plain = " ".join(line.split())
+        head = _HEADING.match(line)
         if match := _ITEM.match(line):
             if indent is None:
-                indent, kept = len(match["indent"]), list[str]()
+                indent = len(match["indent"])
+                kept = list[str]()
                 (numbers if match["mark"][-1] in ".)" else marks).append(kept)
             if len(match["indent"]) <= indent:
                 kept.append(" ".join(match["text"].split()))
@@ -117,11 +125,13 @@ def _marked(lines: Sequence[str]) -> list[list[str]]:
             sections.append(f"{head['text']}:")
         elif plain and sections:
             sections[-1] += f" {plain}"
-        is_row, is_rule = plain.startswith("|") and plain.endswith("|"), not plain.strip("|:- ")
+        is_row = plain.startswith("|") and plain.endswith("|")
+        is_rule = not plain.strip("|:- ")
         if is_row and is_rule and in_table and tables[-1][1:]:  # its head stands above a rule
             tables.append([tables[-1].pop()])
         elif is_row and not is_rule:
-            tables += [] if in_table else [[]]
+            if not in_table:
+                tables.append([])
             tables[-1].append([cell.strip() for cell in plain.strip("|").split("|")])
         in_table = is_row
     rows = [_rows_of(table) for table in tables]
@@ -216,7 +226,8 @@ def rows_asked_for(query: str, rows: Sequence[str], about: str) -> list[int]:
     things to tick off those that it wants, done or open; all where it tells none apart.
     """
     ticked = [row.lower().startswith("[x]") for row in rows]
-    done, denied = _DONE.search(query), _DENIES.search(plain_signs(query))
+    done = _DONE.search(query)
+    denied = _DENIES.search(plain_signs(query))
     if any(ticked) and not all(ticked) and (_UNDONE.search(query) or done):
         is_open = bool(_UNDONE.search(query) or denied)
         return [at for at, is_ticked in enumerate(ticked) if is_ticked != is_open]
@@ -235,13 +246,15 @@ def ruled_out(rows: Sequence[tuple[str, str]], told: Sequence[str]) -> dict[int,
     one that it lacks. Of 81 questions in three sets of conversations it earns nine; of 35 that are typed as
     people type, none.
     """
-    said, found = [_affirmed(text) for _, text in rows], dict[int, int]()
+    said = [_affirmed(text) for _, text in rows]
+    found = dict[int, int]()
     names = [terms_of(name) for name, _ in rows]
     strange = [" ".join(word for word in split_words(name) if not is_ordinary(word)) for name, _ in rows]
     own = [{*split_terms(one)}.difference(*names[:at], *names[at + 1 :]) for at, one in enumerate(strange)]
     for place, text in enumerate(told):
         for part in _PART.split(plain_text(text[:MESSAGE_CHARS])):
-            terms, denied = terms_of(_REQUIRES.sub("", part)), _DENIES.search(part)
+            terms = terms_of(_REQUIRES.sub("", part))
+            denied = _DENIES.search(part)
             named = [at for at, name in enumerate(names) if (name and name <= terms) or own[at] & terms]
             apart = {
                 term for term in terms.difference(*names) if 0 < sum(term in one for one in said) < len(said)

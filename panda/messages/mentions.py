@@ -38,7 +38,10 @@ UNITS = {
     "volume": {"ml": 0.001, "l": 1},
 }
 """Units by what they measure, each in terms of one of them."""
-_LEAST_LETTERS, _LONGER, _LONGEST_NAME, _AMOUNT_CHARS = 4, 3, 12, 200
+_LEAST_LETTERS = 4
+_LONGER = 3
+_LONGEST_NAME = 12
+_AMOUNT_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,9 @@ def _known(thing: Thing) -> _Known:
         for term in _terms(token.text)
     }
     told = frozenset(_terms(whole)) - lacks
-    return _Known(thing, _terms(label), told, lacks, frozenset(proper), _amounts(whole))
+    return _Known(
+        thing, name=_terms(label), told=told, lacks=lacks, proper=frozenset(proper), amounts=_amounts(whole)
+    )
 
 
 # amounts
@@ -187,14 +192,16 @@ def within(words: str, texts: Sequence[str]) -> list[bool | None] | None:
         return None
     kinds = [kind for kind, units in UNITS.items() if limit.unit in units]
     is_price = re.search(rf"\b{one_of('money')}\b", words) or not (limit.unit or limit.counts)
-    kinds += [limit.head] * limit.counts + ["price"] * bool(is_price)
+    if limit.counts:
+        kinds.append(limit.head)
+    if is_price:
+        kinds.append("price")
     for told in ([amount(text, kind) for text in texts] for kind in kinds):
         if any(isinstance(value, float) for value in told):
-            bound, over = float(limit.value) * _factor(limit.unit), match["over"]
-            return [
-                (value > bound if over else value <= bound) if isinstance(value, float) else None
-                for value in told
-            ]
+            bound = float(limit.value) * _factor(limit.unit)
+            if match["over"]:
+                return [value > bound if isinstance(value, float) else None for value in told]
+            return [value <= bound if isinstance(value, float) else None for value in told]
     return None
 
 
@@ -209,7 +216,9 @@ def scale_of(word: str) -> str | None:
     """The adjective of a comparative or superlative that ranks: "heavy" of "heavier"."""
     for ending in ("est", "er"):
         root = word.removesuffix(ending)
-        for base in (root, root + "e", root[:-1], root[:-1] + "y") if root != word else ():
+        if root == word:
+            continue
+        for base in (root, root + "e", root[:-1], root[:-1] + "y"):
             if base in _scales():
                 return base
     return None
@@ -263,7 +272,9 @@ class _Finder:
         nouns: Collection[str],
         aside: Collection[str],
     ) -> None:
-        self.text, self.tokens, self.lower = text, _tokens(text), _low(text)
+        self.text = text
+        self.tokens = _tokens(text)
+        self.lower = _low(text)
         self.ends = {token.end: at for at, token in enumerate(self.tokens, 1)}
         self.list = [_known(thing) for thing in things]
         self.ranked = [known for known in self.list if known.thing.ref not in aside]
@@ -275,12 +286,15 @@ class _Finder:
         self.nouns = {*nouns, *heads, *(term for known in self.all for term in _terms(known.thing.type))}
 
     def find(self) -> Iterator[Mention]:
-        at, found = 0, list[Mention]()
+        at = 0
+        found = list[Mention]()
         looks = (self.counted, self.other, self.rank, self.described) if self.list else ()
         while at < len(self.tokens):
             mentions = (look(at) for look in (*looks, self.named))
             end, mention = next((one for one in mentions if one is not None), (at + 1, None))
-            at, found = end, found + ([mention] if mention else [])
+            at = end
+            if mention:
+                found.append(mention)
         named = {ref for mention in found for ref in mention.refs}
         left = tuple(known.thing.ref for known in self.list if known.thing.ref not in named)
         for one in found:
@@ -290,7 +304,8 @@ class _Finder:
     def mention(
         self, start: int, end: int, refs: Sequence[str], how: How, options: Sequence[str] = ()
     ) -> tuple[int, Mention]:
-        first, last = self.tokens[start].start, self.tokens[end - 1].end
+        first = self.tokens[start].start
+        last = self.tokens[end - 1].end
         return end, Mention(self.text[first:last], first, tuple(refs), tuple(options), how)
 
     def low(self, at: int) -> str:
@@ -308,7 +323,9 @@ class _Finder:
 
     def close(self, start: int, at: int) -> int | None:
         """Where words that point end, with their noun and "of the three"; None where another word follows."""
-        word, verb, noun = self.low(at), self.low(start - 1), self.is_noun(at)
+        word = self.low(at)
+        verb = self.low(start - 1)
+        noun = self.is_noun(at)
         told = verb in ("is", "was") and any(_holds(one.told, t) for one in self.list for t in _terms(word))
         ends = not self.low(at + 1)[0].isalnum() and (told or start == 1 or verb in words_of("helpers"))
         if not (noun or self.stops(at) or ends):
@@ -326,8 +343,11 @@ class _Finder:
         end = self.close(at, behind) if behind is not None else None
         if match is None or behind is None or end is None:
             return None
-        before, here, size = self.low(at - 1), self.low(behind), len(self.list)
-        bare, word = end == behind, match["place"]
+        before = self.low(at - 1)
+        here = self.low(behind)
+        size = len(self.list)
+        bare = end == behind
+        word = match["place"]
         joined = at == 0 if match["many"] else before in ("and", "or", ",", "&")
         if (match["many"] or word) and not (match["the"] or joined):
             return None
@@ -341,14 +361,17 @@ class _Finder:
 
     @staticmethod
     def places(match: re.Match[str], size: int) -> list[int]:
-        word, ordered = match["place"], _in_order("ordinals")
+        word = match["place"]
+        ordered = _in_order("ordinals")
         if match["many"]:
             many = _number(match["many"])
             return list(range(many) if match["side"] in ("first", "top") else range(size - many, size))
         if match["number"]:
             return [_number(match["number"]) - 1]
         if word is None or word in ("former", "latter"):  # both
-            return [size] if size != 2 else [0, 1] if word is None else [int(word == "latter")]
+            if size != 2:
+                return [size]
+            return [0, 1] if word is None else [int(word == "latter")]
         if word in ordered or word[0].isdigit():
             return [ordered.index(word) if word in ordered else int(word[:-2]) - 1]
         named = {"top": 0, "middle": size // 2 if size % 2 else size}
@@ -366,8 +389,11 @@ class _Finder:
         behind = self.ends.get(match.end()) if match else None
         if match is None or behind is None:
             return None
-        word, is_told = match["word"], match["more"] or match["less"]
-        scale = (word if word in _scales() else None) if is_told else scale_of(word)
+        word = match["word"]
+        is_told = match["more"] or match["less"]
+        scale = scale_of(word)
+        if is_told:
+            scale = word if word in _scales() else None
         end = self.close(at, behind) if scale else None
         if scale is None or end is None or self.low(end - 1) in ("ones", "options", "items"):
             return None
@@ -402,18 +428,23 @@ class _Finder:
         end = noun + 1
         while self.low(noun + 1) in words_of("relatives") and self._goes_on(end, "€$£%-"):
             end += 1
-        before, behind = self.tokens[at + 1 : noun], self.tokens[noun + 1 : end]
+        before = self.tokens[at + 1 : noun]
+        behind = self.tokens[noun + 1 : end]
         fit = [known for known in self.list if self.fits(known, before)] if before else self.list
         texts = [known.thing.text or known.thing.label for known in fit]
         bounded = within(self.text[behind[0].start : behind[-1].end], texts) if behind else None
         fit = [known for known, fits in zip(fit, bounded or [True] * len(fit), strict=True) if fits]
         lacks = self.low(noun + 1) == "without" or self.low(noun + 2) in ("no", "without", "not")
-        scores, told = [0.0] * len(fit), noun
-        for n in range(noun + 1, end) if len(fit) > 1 else ():
+        scores = [0.0] * len(fit)
+        told = noun
+        for n in range(noun + 1, end):
             for term in self.tokens[n].terms:
                 held = [k for k, own in enumerate(fit) if _holds(own.lacks if lacks else own.told, term)]
-                for k in held if len(held) < len(fit) else ():
-                    scores[k], told = scores[k] + 1 / len(held), n
+                if len(held) == len(fit):
+                    continue
+                for k in held:
+                    scores[k] += 1 / len(held)
+                    told = n
         best = [known for known, score in zip(fit, scores, strict=True) if score == max(scores)]
         if len(best) != 1 or len(self.list) == 1:
             return None
@@ -433,7 +464,8 @@ class _Finder:
         points = words_of("determiners") | words_of("owners")
         start, at = at, at + (self.low(at) in points)
         pointed = at > start or self.low(start - 1) in words_of("determiners")
-        fit, end = self.all, at
+        fit = self.all
+        end = at
         while end < min(at + _LONGEST_NAME, len(self.tokens)):
             terms = _terms(self.tokens[end].text)
             left = [known for known in fit if terms and all(known.says(term, pointed) for term in terms)]
@@ -452,7 +484,8 @@ class _Finder:
         run = [token for token in self.tokens[at:end] if token.terms]
         terms = [term for token in self.tokens[at:end] for term in _terms(token.text)]
         in_name = all(_holds(known.name, term) for term in terms)
-        whole, closed = in_name and len(terms) == len(known.name), self.close(start, end) == end
+        whole = in_name and len(terms) == len(known.name)
+        closed = self.close(start, end) == end
         if in_name and any(t.text[0].isupper() and known.proper.issuperset(t.terms) for t in run):
             inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
             follows = self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs")
@@ -519,14 +552,14 @@ def find_exclusions(
     """
     objects = {mention.start: mention.refs for mention in mentions if mention.refs}
     masked = _low(text)
-    for one in mentions if objects else ():
+    for one in mentions:
         if one.start in objects:
             masked = masked[: one.start] + "◆" * len(one.words) + masked[one.end :]
     found: dict[str, Excluded] = {}
     for start in _clauses(masked):
         for name, rule in _RULES:
             if (match := rule.match(masked, start)) and (
-                decided := _decide(name, match, text, things, objects, meant)
+                decided := _decide(name, match, text, things=things, objects=objects, meant=meant)
             ):
                 action, put = decided
                 words = text[start : match.end()].rstrip()
@@ -622,7 +655,8 @@ def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
 
 
 def find_clearing(text: str) -> str | None:
-    masked, rule = _low(text), re.compile(rf"{_LEAD}(?P<words>{one_of('afresh')}){_END}")
+    masked = _low(text)
+    rule = re.compile(rf"{_LEAD}(?P<words>{one_of('afresh')}){_END}")
     for start in _clauses(masked):
         if (match := rule.match(masked, start)) and not re.search(rf"\b{one_of('not')}\b", match["lead"]):
             return text[match.start("words") : match.end("words")]

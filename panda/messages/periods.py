@@ -61,7 +61,10 @@ _TOKEN = lazy_pattern(
 )
 """A token of a message: a time as it is worded, a word, or a sign."""
 _Days = tuple[date, date]
-_ADVERB, _TO, _COMING, _BORDERS = _words("adverb"), _words("to"), _words("coming"), frozenset(",;.?!:")
+_ADVERB = _words("adverb")
+_TO = _words("to")
+_COMING = _words("coming")
+_BORDERS = frozenset(",;.?!:")
 _FUTURE = _words("future")
 _MOST_TOKENS = 40  # of one time
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
@@ -115,7 +118,8 @@ class _Message:
     """A message's tokens; each method reads one part at a token and tells where it ends."""
 
     def __init__(self, text: str, today: date) -> None:
-        self._text, self._today = text, today
+        self._text = text
+        self._today = today
         self._tokens = [_token(match) for match in _TOKEN.finditer(text)]
         self._quoted = [match.span() for match in _QUOTED.finditer(text)]
         self._tenses = self._find_tenses()
@@ -143,7 +147,8 @@ class _Message:
     # what a message names
 
     def _span(self, at: int) -> _At | None:
-        word, read = self._word(at), self._point(at + 1)
+        word = self._word(at)
+        read = self._point(at + 1)
         if read and word in ("since", "after"):
             return replace(read[0], find=partial(self._open, read[0], word), past=True, beside=""), read[1]
         if read and word in _words("open"):
@@ -209,8 +214,12 @@ class _Message:
     def _time(self, at: int) -> _At | None:
         if at >= len(self._tokens):
             return None
-        token, today = self._tokens[at], self._today
-        match, form, text, end = token.match, token.form, token.text, at + 1
+        token = self._tokens[at]
+        today = self._today
+        match = token.match
+        form = token.form
+        text = token.text
+        end = at + 1
         if form == "word":
             return self._named(at, text) if text in _words("last") or text in ("this", "current") else None
         if form == "to_come":
@@ -219,9 +228,12 @@ class _Message:
             day = today - timedelta(_FROM_TODAY.get(text.removeprefix("the "), 0))
             return _When(lambda _: (day, day), past=day < today, relative=True), end
         if form == "ago":
-            count, unit = _count_of(match["n1"]), _UNITS[match["u1"].lower()]
+            count = _count_of(match["n1"])
+            unit = _UNITS[match["u1"].lower()]
             back = _shift(today, -count, unit)
-            days = (_unit_of(back, unit) if unit in _MONTHS_OF else (back, back)) if back else None
+            days: _Days | None = None
+            if back:
+                days = _unit_of(back, unit) if unit in _MONTHS_OF else (back, back)
             return _When(lambda _: days, past=True, relative=True), end
         if form == "before_last":
             return self._whole(_UNITS[match["u3"].lower()], 2), end
@@ -259,7 +271,9 @@ class _Message:
 
     def _recent(self, match: re.Match[str], end: int) -> _At | None:
         """ "last week", "the past three months", "this year"."""
-        unit, which, count = _UNITS[match["u5"].lower()], match["which"].lower(), match["n5"]
+        unit = _UNITS[match["u5"].lower()]
+        which = match["which"].lower()
+        count = match["n5"]
         is_last = which in _words("last")
         if unit == "hour" or (match["s5"] and not count):
             return None
@@ -302,7 +316,8 @@ class _Message:
     # which of them are meant
 
     def _resolve(self, when: _When, end: int, at: int) -> _Days | None:
-        first, last = self._tokens[at].start, self._tokens[end - 1].end
+        first = self._tokens[at].start
+        last = self._tokens[end - 1].end
         before = self._word(at - 1)
         is_property = not _words("property").isdisjoint((before, self._word(at - 2)))
         quoted = any(begin <= first and last <= close for begin, close in self._quoted)
@@ -354,7 +369,8 @@ class _Message:
         found: dict[int, str] = {}
         did = -9
         for at, token in enumerate(self._tokens):
-            word, before = token.text, self._word(at - 1)
+            word = token.text
+            before = self._word(at - 1)
             if word in ("did", "was", "were", "had"):
                 found[at] = "past"
                 did = at if word == "did" else did
@@ -383,7 +399,8 @@ class _Message:
 
 
 def _token(match: re.Match[str]) -> _Token:
-    small, form = match[0].lower(), match.lastgroup or ""
+    small = match[0].lower()
+    form = match.lastgroup or ""
     if form == "word" and (spelt := _spelt(small)) != small:
         again = _TOKEN.fullmatch(spelt)
         assert again is not None
@@ -411,15 +428,18 @@ def _count_of(written: str) -> int:
 
 def _when_of(match: re.Match[str], form: str) -> _When | None:
     reads = read_date(match)
-    first, last = reads[0].value, reads[-1].value
+    first = reads[0].value
+    last = reads[-1].value
     if open_year := re.fullmatch(r"--(\d\d)(?:-(\d\d))?", first):
-        month, day = int(open_year[1]), open_year[2]
+        month = int(open_year[1])
+        day = open_year[2]
         if day:
             return _yearly(month, int(day), 0, int(last[-2:]), beside="time" if "/" in match[0] else "")
         written = match[0].lower().rstrip(".")
-        return _yearly(
-            month, 1, 1, beside="name" if written in _words("names_too") else "time" * (len(written) < 5)
-        )
+        beside = "time" if len(written) < 5 else ""
+        if written in _words("names_too"):
+            beside = "name"
+        return _yearly(month, 1, 1, beside=beside)
     if not re.match(r"\d{4}-\d\d(?:-\d\d)?(?!\d)", first):
         return None
     with suppress(ValueError):
@@ -460,7 +480,8 @@ def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") 
 def _part_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
     """ "the week of 3 November", "the first week of May"."""
     days = when.find(until)
-    place, unit = _PLACES.get((match["place"] or "").lower(), 0), match["u4"].lower()
+    place = _PLACES.get((match["place"] or "").lower(), 0)
+    unit = match["u4"].lower()
     if days is None or place == 0:
         return _unit_of(days[0], unit) if days else None
     length = timedelta(0 if unit == "day" else 6)
@@ -470,7 +491,8 @@ def _part_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
 
 def _offset_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
     """ "two days before Christmas"."""
-    days, count = when.find(until), _count_of(match["n2"])
+    days = when.find(until)
+    count = _count_of(match["n2"])
     unit = _UNITS[match["u2"].lower()]
     day = _shift(days[0], -count if match["way"].lower() == "before" else count, unit) if days else None
     return (day, day) if day else None
@@ -494,7 +516,8 @@ def _shift(day: date, count: int, unit: str) -> date | None:
             days = {"week": 7, "weekend": 7, "fortnight": 14, "hour": 0}.get(unit, 1)
             return day + timedelta(count * days)
         at = day.year * 12 + day.month - 1 + count * _MONTHS_OF[unit]
-        year, month = at // 12, at % 12 + 1
+        year = at // 12
+        month = at % 12 + 1
         return date(year, month, min(day.day, monthrange(year, month)[1]))
     except (ValueError, OverflowError):
         return None

@@ -185,7 +185,8 @@ def check_reading(
                 yield entry, place, text
 
     def known(given: object, ids: Collection[str], place: str) -> tuple[str, ...]:
-        given = given if isinstance(given, list) else [] if given is None else [given]
+        if not isinstance(given, list):
+            given = [] if given is None else [given]
         there = tuple(dict.fromkeys(ref for ref in given if isinstance(ref, str) and ref in ids))
         for ref in given:
             if ref not in there:
@@ -199,7 +200,8 @@ def check_reading(
         return bool(first and last and first <= last)
 
     def limit(entry: Mapping[str, Any], place: str, text: str) -> Limit:
-        key, value = _key(entry, _LIMIT_KEY), entry.get("value")
+        key = _key(entry, _LIMIT_KEY)
+        value = entry.get("value")
         if key is not None and isinstance(value, str | int | float) and not isinstance(value, bool):
             return Limit(text, key, value)
         if value is not None:
@@ -208,8 +210,12 @@ def check_reading(
 
     def told(entry: Mapping[str, Any], place: str, text: str) -> list[Statement]:
         action: Change | None = typed(entry.get("action"), Change | None, place)
-        key, value, entity = _key(entry, _KEY_FORM), entry.get("value"), entry.get("entity") or None
-        values = value if isinstance(value, list) else [value] * (value not in (None, ""))
+        key = _key(entry, _KEY_FORM)
+        value = entry.get("value")
+        entity = entry.get("entity") or None
+        values = [] if value in (None, "") else [value]
+        if isinstance(value, list):
+            values = value
         *spans, about = (
             find_span(part, text) if isinstance(part, str) else None for part in (*values, entity)
         )

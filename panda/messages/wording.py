@@ -61,7 +61,9 @@ _UNDECIDED = re.compile(
 def plain_mood(clause: str) -> Mood:
     first, *later = split_words(clause) or [""]
     is_verb = first in _VERBS and _BE.isdisjoint(later[1:])
-    return "asks" if is_question(clause) else "orders" if is_verb else "tells"
+    if is_question(clause):
+        return "asks"
+    return "orders" if is_verb else "tells"
 
 
 def is_undecided(query: str) -> bool:
@@ -79,7 +81,9 @@ def plain_agreement(query: str) -> Agreement:
     match = re.match(r"\s*([^\W\d_]+)\s*(?:[,.!;]|$)", query.lower())
     if match is None or query.rstrip().endswith("?"):
         return "neither"
-    return "agrees" if match[1] in _YES else "declines" if match[1] in _NO else "neither"
+    if match[1] in _YES:
+        return "agrees"
+    return "declines" if match[1] in _NO else "neither"
 
 
 _PAST_WORDS = read_words("irregular_pasts.txt")
