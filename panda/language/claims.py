@@ -202,7 +202,7 @@ def find_claims(text: str) -> list[Claim]:
     The amounts, prices, dates and addresses in a text that a source must hold, in order; a range is two.
     Names are no part of it: whether a word is one depends on what else is known (panda/language/names.py).
     """
-    return [found.claim for found in scan(plain_text(text)) if found.claims]
+    return [mention.claim for mention in scan(plain_text(text)) if mention.claims]
 
 
 @lru_cache(maxsize=256)
@@ -289,15 +289,15 @@ class _Scanner:
                 return
             end = 0
             form = match.lastgroup or ""
-            for found in readers[form](match):
-                yield found
-                end, count = max(end, found.end), count + 1
+            for mention in readers[form](match):
+                yield mention
+                end, count = max(end, mention.end), count + 1
                 if count == _MOST_CLAIMS:
                     break
             if not end and form in ("site", "phone") and _DIGIT.search(match[0]):  # what it is made of counts
-                for found in self._read_inside(match):
-                    yield found
-                    end = max(end, found.end)
+                for mention in self._read_inside(match):
+                    yield mention
+                    end = max(end, mention.end)
             at = max(end, match.start() + 1)
 
     def _found(self, start: int, end: int, kind: Kind, value: str, **more: object) -> Found:
@@ -390,8 +390,8 @@ class _Scanner:
         if lasts := _GLUED_DURATION.fullmatch(word):
             sizes = zip(lasts.groups(), (3600, 60, 1), strict=True)
             seconds = Fraction(sum(int(part or 0) * size for part, size in sizes))
-            found = self._amount(start, end, Amount(seconds, _render(seconds), unit="s"))
-            return replace(found, needs=keys, gives=keys)
+            mention = self._amount(start, end, Amount(seconds, _render(seconds), unit="s"))
+            return replace(mention, needs=keys, gives=keys)
         if times := re.fullmatch(r"x(\d{1,3})|(\d{1,3})x", word):  # "liner x2"
             number = Fraction(times[1] or times[2])
             return replace(self._amount(start, end, Amount(number, _render(number))), needs=keys)
@@ -423,10 +423,10 @@ class _Scanner:
                 if part["added"]
                 else value * FRACTION_WORDS[part["times"].lower()]
             )
-        found = self._measured(start, end, value, str(last))
-        amount = found.amount
+        mention = self._measured(start, end, value, str(last))
+        amount = mention.amount
         is_pronoun = match[0].lower() == "one" and amount and not (amount.unit or amount.head)
-        yield replace(found, claims=False) if is_pronoun else found
+        yield replace(mention, claims=False) if is_pronoun else mention
 
     def _read_part(self, match: re.Match[str]) -> Iterator[Found]:
         """ "half an hour", "a third of": part of one."""
@@ -694,17 +694,17 @@ class _Scanner:
             keys.add(f"written:{written}")
         if name and name[1][0].isupper():
             keys.add(f"token:{fold_name(name[1])}{fold_name(written)}")
-        found = self._amount(start, end, amount, frozenset(keys))
+        mention = self._amount(start, end, amount, frozenset(keys))
         if _DIVIDED.search(text, max(0, start - 3), start):  # "$90 / 2" is half of it
-            found = replace(found, needs=found.needs | {f"part:{written}"})
-        return found if rate or counts or label else self._timed(found)
+            mention = replace(mention, needs=mention.needs | {f"part:{written}"})
+        return mention if rate or counts or label else self._timed(mention)
 
-    def _timed(self, found: Found) -> Found:
+    def _timed(self, mention: Found) -> Found:
         """Return a number with what else it may be by what stands beside it: a time or a day."""
-        read = read_beside(self._text, found.start, found.end, self._language)
+        read = read_beside(self._text, mention.start, mention.end, self._language)
         if read is None:
-            return found
-        return replace(found, needs=found.needs.union(read.needs), gives=found.gives.union(read.gives))
+            return mention
+        return replace(mention, needs=mention.needs.union(read.needs), gives=mention.gives.union(read.gives))
 
     def _closes_no_quote(self, at: int) -> bool:
         line = self._text.rfind("\n", 0, at) + 1

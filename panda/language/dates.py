@@ -352,7 +352,7 @@ def _day(year: str | None, month: int, day: int, clock: str | None = None) -> Re
         key = f"date:{open_year}"
         return ReadDate(open_year, (key,), (key, f"month:{month}", f"open:{open_year}"))
     value = f"{year}{open_year[1:]}"
-    gives = [*(f"date:{one}" for one in (value, value[:7], open_year)), f"month:{month}"]
+    gives = [*(f"date:{written}" for written in (value, value[:7], open_year)), f"month:{month}"]
     gives.append(f"number:{int(year)}")
     with suppress(ValueError):
         gives.append(f"weekday:{_WEEKDAYS[date(int(year), month, day).weekday()]}")
@@ -397,8 +397,8 @@ def _read_clock(written: str) -> ReadDate:
     if is_noon or small in _calendar("midnight"):
         value = "12:00:00" if is_noon else "00:00:00"
         return ReadDate(value, (f"time:{value}",), (f"time:{value}",))
-    told = _told_time(small)
-    hour, minute, second = told or [*map(int, re.findall(r"\d+", small)), 0, 0][:3]
+    spoken_time = _told_time(small)
+    hour, minute, second = spoken_time or [*map(int, re.findall(r"\d+", small)), 0, 0][:3]
     half = _half_of(small)
     as_told = f"clock:{hour % 12}:{minute:02d}:{second:02d}"
     if hour > 12:  # "16:15 am Bahnhof" is German, where "am" is "at the"
@@ -410,6 +410,6 @@ def _read_clock(written: str) -> ReadDate:
     open_half = 1 <= hour <= 12 and not small.startswith("0")
     parts = tuple(f"number:{int(part)}" for part in re.findall(r"\d+", small))  # "11:14" may be a score
     needs = [f"time:{value}", as_told] if open_half else [f"time:{value}"]
-    if told:
+    if spoken_time:
         needs.append(f"time:{(hour + 12) % 24:02d}:{minute:02d}:00")
     return ReadDate(value, tuple(needs), (f"time:{value}", *parts))

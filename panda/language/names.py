@@ -105,7 +105,7 @@ def words_of(text: str) -> Words:
         if word not in ("a", "i") or _is_letter(text, match.start()) or not behind.isspace():
             places.setdefault(word, []).append(len(folded))
         folded.append(word)
-    for word in (*_PARTS.findall(text), *(one.replace("-", "") for one in _JOINED.findall(text))):
+    for word in (*_PARTS.findall(text), *(joined.replace("-", "") for joined in _JOINED.findall(text))):
         places.setdefault(fold_name(word), [])
     return Words(
         tuple(folded), tuple(capital), tuple(upper), {word: tuple(at) for word, at in places.items()}
@@ -125,7 +125,11 @@ def find_names(text: str) -> tuple[Name, ...]:
     ordinary English; in capitals throughout what is no common short form; and whatever stands in another
     script than the rest. Dates, units, currencies and addresses are none.
     """
-    taken = [(found.start, found.end) for found in scan(text) if not (found.amount and found.amount.ordinal)]
+    taken = [
+        (mention.start, mention.end)
+        for mention in scan(text)
+        if not (mention.amount and mention.amount.ordinal)
+    ]
     names: list[Name] = []
     at_start = False  # whether only capitals stand between this word and a start
     last_end = -1
@@ -158,8 +162,8 @@ def find_names(text: str) -> tuple[Name, ...]:
         if _is_letter(text, start) or _is_name(word, at_start, caseless_text, english, shouted):
             folded = _stem_of(word)
             close = bool(names) and text[names[-1].end : start] == " "
-            shown = re.sub(r"'s?\Z", "", word)
-            names.append(Name(shown, folded, start, start + len(shown), names[-1].folded if close else ""))
+            bare = re.sub(r"'s?\Z", "", word)
+            names.append(Name(bare, folded, start, start + len(bare), names[-1].folded if close else ""))
     return tuple(names)
 
 
@@ -258,8 +262,8 @@ def _is_start(text: str, start: int) -> bool:
 
 def _is_english(text: str) -> bool:
     small = [word for word in re.findall(r"(?<![\w'])[^\W\d_]{2,}(?![\w'])", text) if word.islower()]
-    known = sum(map(is_ordinary, small))
-    return len(small) < 3 or known * 2 >= len(small)
+    ordinary_count = sum(map(is_ordinary, small))
+    return len(small) < 3 or ordinary_count * 2 >= len(small)
 
 
 def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
@@ -268,19 +272,19 @@ def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
     """
     names = find_names(text)
-    known = [words_of(source) for source in sources if names]
+    source_words = [words_of(source) for source in sources if names]
 
     @cache
     def is_unknown(first: str, name: str) -> bool:
-        is_held = any(words.hold(name) for words in known)
-        return not is_held or (bool(first) and _is_torn(first, name, known))
+        is_held = any(words.hold(name) for words in source_words)
+        return not is_held or (bool(first) and _is_torn(first, name, source_words))
 
     yield from (name for name in names if is_unknown(name.follows, name.folded))
 
 
-def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
+def _is_torn(first: str, second: str, source_words: Sequence[Words]) -> bool:
     followed = preceded = False
-    for words in known:
+    for words in source_words:
         firsts = words.places.get(first, ())
         seconds = words.places.get(second, ())
         near = {i + n for i in firsts for n in range(-3, 4)}

@@ -210,8 +210,8 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
 
 def rate_of(word: str) -> str:
     small = word.lower()
-    known = _RATES.get(small) or _NAMES.get(small) or (_SIGNS.get(word) if word not in ("in", "a") else None)
-    return known or (small[:-1] if small.endswith("s") and not small.endswith("ss") else small)
+    unit = _RATES.get(small) or _NAMES.get(small) or (_SIGNS.get(word) if word not in ("in", "a") else None)
+    return unit or (small[:-1] if small.endswith("s") and not small.endswith("ss") else small)
 
 
 def currency_after(text: str, at: int) -> tuple[str | None, int]:

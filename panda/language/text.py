@@ -164,8 +164,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
             start = end.end()
     spans.append((start, len(text)))
     inner = ((first, last, text[first:last].strip()) for first, last in spans)
-    starts = ((text.index(said, first, last), said) for first, last, said in inner if said)
-    return [(start, start + len(said)) for start, said in starts]
+    starts = ((text.index(sentence, first, last), sentence) for first, last, sentence in inner if sentence)
+    return [(start, start + len(sentence)) for start, sentence in starts]
 
 
 def begins_with_month(text: str) -> bool:

@@ -111,21 +111,21 @@ def split_terms(text: str) -> list[str]:
 
 def query_terms(word: str) -> tuple[str, ...]:
     """What to look for to find a word: its terms, of which pairs of characters make single ones needless."""
-    found = split_terms(word)
-    pairs = [term for term in found if len(term) == 2 and _UNSPACED.fullmatch(term)]
+    terms = split_terms(word)
+    pairs = [term for term in terms if len(term) == 2 and _UNSPACED.fullmatch(term)]
     single = {char for pair in pairs for char in pair}
-    return tuple(dict.fromkeys(term for term in found if term not in single))
+    return tuple(dict.fromkeys(term for term in terms if term not in single))
 
 
 def word_terms(word: str) -> tuple[str, ...]:
-    found: list[str] = []
+    terms: list[str] = []
     for index, part in enumerate(_UNSPACED.split(_fold(word))):
         if index % 2 == 0:
-            found += [_STEMS[piece] for piece in _WORD.findall(part)]
+            terms += [_STEMS[piece] for piece in _WORD.findall(part)]
         else:
             for at, char in enumerate(part):
-                found += [char, part[at : at + 2]] if at + 1 < len(part) else [char]
-    return tuple(found)
+                terms += [char, part[at : at + 2]] if at + 1 < len(part) else [char]
+    return tuple(terms)
 
 
 class _Stems(dict[str, str]):
@@ -171,7 +171,7 @@ def stem(word: str) -> str:
         ending, other = next((pair for pair in table if word.endswith(pair[0])), ("", ""))
         if ending and _measure(word.removesuffix(ending)) > 0:
             word = word.removesuffix(ending) + other
-    ending = max((one for one in _STEP_4 if word.endswith(one)), key=len, default="")
+    ending = max((suffix for suffix in _STEP_4 if word.endswith(suffix)), key=len, default="")
     rest = word.removesuffix(ending)
     if ending and _measure(rest) > 1 and (ending != "ion" or rest.endswith(("s", "t"))):
         word = rest
