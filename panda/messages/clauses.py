@@ -101,7 +101,7 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     a question or an order is a mere reason, unless it gives a value.
     """
     clauses: list[Clause] = []
-    kept: list[str] = []
+    statements: list[str] = []
     may_tell = not is_pasted(query)
 
     def surest(joint: _Joint) -> float:
@@ -109,12 +109,14 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
 
     for sentence in typed_sentences(query):
         own = moods.get(sentence, {"asks": 1.0})
-        joints = [one for one in _joints(sentence) if one.left in moods and one.right in moods]
-        best = max((one for one in joints if _is_apart(one, moods)), key=surest, default=None)
+        joints = [joint for joint in _joints(sentence) if joint.left in moods and joint.right in moods]
+        best = max((joint for joint in joints if _is_apart(joint, moods)), key=surest, default=None)
         if best and own.get("tells", 0.0) >= max(SURE, surest(best)):  # its parts are less sure than it is
             best = None
         if best is None and max(own.values()) < SURE:  # its parts are surer of what they do than it is
-            own = next((told for told in (_told_by_parts(one, moods) for one in joints) if told), own)
+            own = next(
+                (combined for combined in (_told_by_parts(joint, moods) for joint in joints) if combined), own
+            )
         texts = (best.left, best.right) if best else (sentence,)
         for text in texts:
             read = moods.get(text, own) if best else own
@@ -133,11 +135,11 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             corrects = text == query.strip() and says_otherwise(text)
             tells = mood == "tells" or (mood == "asks" and sure >= _MAY_TELL and corrects)
             if tells and is_own and may_tell and may_be_kept and not is_question(text):
-                kept.append(text)
+                statements.append(text)
                 if not is_sure:  # it may ask: it is looked for as well
                     mood = "asks"
             clauses.append(Clause(text, mood))
-    return clauses, kept
+    return clauses, statements
 
 
 def is_pasted(text: str) -> bool:
@@ -221,16 +223,21 @@ _KINDS = {
 """What a value of each group of attributes looks like, as a whole."""
 
 
-def find_statements(told: Sequence[str]) -> list[Statement]:
+def find_statements(clauses: Sequence[str]) -> list[Statement]:
     """
     What is to be kept of the clauses that tell: each sentence, once for each key that it surely gives, else
     once without.
     """
-    found: dict[Statement, None] = {}
-    for sentence in (one for clause in told for one in typed_sentences(clause) if not is_talk(one)):
+    statements: dict[Statement, None] = {}
+    for sentence in (
+        typed_sentence
+        for clause in clauses
+        for typed_sentence in typed_sentences(clause)
+        if not is_talk(typed_sentence)
+    ):
         action: Change | None = "corrects" if says_otherwise(sentence) else None
-        found |= dict.fromkeys(list(_keyed(sentence)) or [Statement(sentence, action=action)])
-    return list(found)
+        statements |= dict.fromkeys(list(_keyed(sentence)) or [Statement(sentence, action=action)])
+    return list(statements)
 
 
 def is_talk(sentence: str) -> bool:
@@ -270,7 +277,7 @@ def _is_sure(key: str, value: str) -> bool:
 
 
 def says_only(sentence: str, key: str) -> bool:
-    return _AND.search(sentence) is None and [one.key for one in _keyed(sentence)] == [key]
+    return _AND.search(sentence) is None and [statement.key for statement in _keyed(sentence)] == [key]
 
 
 _PASSING = NOT_COUNTED | read_words("conversation_words.txt", "passing")

@@ -338,20 +338,20 @@ def _object_of(rest: str) -> tuple[str, bool]:
     and we stay outside"). A clause of its own behind a comma is no part of it; any other words are.
     """
     pieces = _COMMA.split(rest)
-    kept = [pieces[0]]
+    object_parts = [pieces[0]]
     is_conditional = False
     further = pieces[1:] if forget_terms(pieces[0]) else []
     for piece in further:
         if _ORDER.fullmatch(piece.strip()) or not forget_terms(piece):
-            kept.append(piece)
+            object_parts.append(piece)
         elif _OWN_CLAUSE.match(piece) and not piece.rstrip().endswith("?"):
             break
         elif _asks(piece) or _orders(piece):
             is_conditional = True
             break
         else:
-            kept.append(piece)
-    words = " ".join(kept)
+            object_parts.append(piece)
+    words = " ".join(object_parts)
     if condition := _CONDITION.search(words):
         return words[: condition.start()], True
     return words, is_conditional

@@ -47,21 +47,24 @@ def listed_things(text: str, statements: Sequence[str] = ()) -> list[tuple[str, 
     """
     plain = re.sub(r"\s*\[\d{1,3}\]", "", text[:_REPLY_CHARS])
     marked = _marked(plain.split("\n"))
-    told = [one for one in statements if not one.rstrip().endswith(":")]
-    if all(": " in one for one in told) and len({one.partition(": ")[0] for one in told}) == 1:
-        told = [one.partition(": ")[2] for one in told]
+    sentences = [statement for statement in statements if not statement.rstrip().endswith(":")]
+    if (
+        all(": " in sentence for sentence in sentences)
+        and len({sentence.partition(": ")[0] for sentence in sentences}) == 1
+    ):
+        sentences = [sentence.partition(": ")[2] for sentence in sentences]
     named = [match[0] for match in _NAMES.finditer(plain)] + re.findall(
         r": ([^.:;!?\n]+ (?:and|or) [^.:;!?\n]+)", plain
     )
     series = max(
-        (re.split(r",?\s+(?:and|or)\s+|,\s+", re.sub(r"\([^)]*\)", "", one)) for one in named),
+        (re.split(r",?\s+(?:and|or)\s+|,\s+", re.sub(r"\([^)]*\)", "", phrase)) for phrase in named),
         key=len,
         default=[],
     )
-    for found in (*marked, told if all(map(_begins_with_name, told)) else [], series):
-        things = {label_of(one).lower(): (label_of(one), one) for one in reversed(found)}
+    for entries in (*marked, sentences if all(map(_begins_with_name, sentences)) else [], series):
+        things = {label_of(entry).lower(): (label_of(entry), entry) for entry in reversed(entries)}
         traits = sum(_TRAIT.fullmatch(label) is not None for label, _ in things.values())
-        are_things = found is not series or all(names_thing(label) for label, _ in things.values())
+        are_things = entries is not series or all(names_thing(label) for label, _ in things.values())
         if len(things) > 1 and are_things and traits * 2 <= len(things):
             return list(reversed(things.values()))
     return []
@@ -106,19 +109,19 @@ def _marked(lines: Sequence[str]) -> list[list[str]]:
     tables: list[list[list[str]]] = []
     indent = None
     in_table = False
-    levels = [len(one["level"]) for one in map(_HEADING.match, lines) if one]
+    levels = [len(heading["level"]) for heading in map(_HEADING.match, lines) if heading]
     for line in lines:
         plain = " ".join(line.split())
         head = _HEADING.match(line)
         if match := _ITEM.match(line):
             if indent is None:
                 indent = len(match["indent"])
-                kept = list[str]()
-                (numbers if match["mark"][-1] in ".)" else marks).append(kept)
+                items = list[str]()
+                (numbers if match["mark"][-1] in ".)" else marks).append(items)
             if len(match["indent"]) <= indent:
-                kept.append(" ".join(match["text"].split()))
-            elif kept:
-                kept[-1] += f"; {' '.join(match['text'].split())}"
+                items.append(" ".join(match["text"].split()))
+            elif items:
+                items[-1] += f"; {' '.join(match['text'].split())}"
         elif plain and not line.startswith((" ", "\t")):
             indent = None
         if head and len(head["level"]) == max(levels):
@@ -135,7 +138,11 @@ def _marked(lines: Sequence[str]) -> list[list[str]]:
             tables[-1].append([cell.strip() for cell in plain.strip("|").split("|")])
         in_table = is_row
     rows = [_rows_of(table) for table in tables]
-    return [one for some in (numbers, marks, [sections], rows) for one in sorted(some, key=len, reverse=True)]
+    return [
+        group
+        for groups in (numbers, marks, [sections], rows)
+        for group in sorted(groups, key=len, reverse=True)
+    ]
 
 
 def _rows_of(table: Sequence[Sequence[str]]) -> list[str]:
@@ -165,7 +172,7 @@ def _naming_column(table_rows: Sequence[Sequence[str]]) -> int:
 
 
 def _row_text(heads: Sequence[str], row: Sequence[str], name: int) -> str:
-    cells = [" ".join(one) for at, one in enumerate(zip(heads, row, strict=False)) if at != name]
+    cells = [" ".join(pair) for at, pair in enumerate(zip(heads, row, strict=False)) if at != name]
     return f"{row[name]}: {'; '.join(cells)}"
 
 
@@ -196,13 +203,13 @@ def asks_what_fits(query: str) -> bool:
 
 def points_back(query: str) -> bool:
     noted = re.search(rf"\b{one_of('noted')}\b", query, re.IGNORECASE)
-    return asks_which(query) and not noted and any(one.how == "which" for one in find_pronouns(query))
+    return asks_which(query) and not noted and any(pronoun.how == "which" for pronoun in find_pronouns(query))
 
 
 def terms_of(text: str) -> set[str]:
     words = (word.lower() for word in split_words(plain_signs(text[:MESSAGE_CHARS])))
-    said = " ".join(word for word in words if word not in FUNCTION_WORDS and not word.isdigit())
-    return {term for term in split_terms(said) if len(term) > 1}
+    content = " ".join(word for word in words if word not in FUNCTION_WORDS and not word.isdigit())
+    return {term for term in split_terms(content) if len(term) > 1}
 
 
 @cache
@@ -231,33 +238,37 @@ def rows_asked_for(query: str, rows: Sequence[str], about: str) -> list[int]:
     if any(ticked) and not all(ticked) and (_UNDONE.search(query) or done):
         is_open = bool(_UNDONE.search(query) or denied)
         return [at for at, is_ticked in enumerate(ticked) if is_ticked != is_open]
-    said = [_affirmed(row) for row in rows]
-    lacking = [terms_of(row) - own for row, own in zip(rows, said, strict=True)]
+    affirmed = [_affirmed(row) for row in rows]
+    lacking = [terms_of(row) - own for row, own in zip(rows, affirmed, strict=True)]
     above = terms_of(about).difference(*lacking)
-    apart = (terms_of(query) - above) & frozenset[str]().union(*said) if asks_which(query) else set()
-    found = [at for at, own in enumerate(said) if (apart.isdisjoint(own) if denied else apart <= own)]
-    return (found if apart else []) or list(range(len(rows)))
+    apart = (terms_of(query) - above) & frozenset[str]().union(*affirmed) if asks_which(query) else set()
+    places = [at for at, own in enumerate(affirmed) if (apart.isdisjoint(own) if denied else apart <= own)]
+    return (places if apart else []) or list(range(len(rows)))
 
 
-def ruled_out(rows: Sequence[tuple[str, str]], told: Sequence[str]) -> dict[int, int]:
+def ruled_out(rows: Sequence[tuple[str, str]], statements: Sequence[str]) -> dict[int, int]:
     """
-    What is left out of a list, rows of name and whole line, by what was *told*, oldest first: by place in the
+    What is left out of a list, rows of name and whole line, by *statements*, oldest first: by place in the
     list the place of the first statement that says it is gone, rules out a word that it holds, or requires
     one that it lacks. Of 81 questions in three sets of conversations it earns nine; of 35 that are typed as
     people type, none.
     """
-    said = [_affirmed(text) for _, text in rows]
-    found = dict[int, int]()
+    affirmed = [_affirmed(text) for _, text in rows]
+    excluded = dict[int, int]()
     names = [terms_of(name) for name, _ in rows]
     strange = [" ".join(word for word in split_words(name) if not is_ordinary(word)) for name, _ in rows]
-    own = [{*split_terms(one)}.difference(*names[:at], *names[at + 1 :]) for at, one in enumerate(strange)]
-    for place, text in enumerate(told):
+    own = [
+        {*split_terms(words)}.difference(*names[:at], *names[at + 1 :]) for at, words in enumerate(strange)
+    ]
+    for place, text in enumerate(statements):
         for part in _PART.split(plain_text(text[:MESSAGE_CHARS])):
             terms = terms_of(_REQUIRES.sub("", part))
             denied = _DENIES.search(part)
             named = [at for at, name in enumerate(names) if (name and name <= terms) or own[at] & terms]
             apart = {
-                term for term in terms.difference(*names) if 0 < sum(term in one for one in said) < len(said)
+                term
+                for term in terms.difference(*names)
+                if 0 < sum(term in row_terms for row_terms in affirmed) < len(affirmed)
             }
             out: Collection[int] = ()
             if (bounded := within(part, [text for _, text in rows])) is not None:
@@ -265,12 +276,12 @@ def ruled_out(rows: Sequence[tuple[str, str]], told: Sequence[str]) -> dict[int,
             elif named and (_GONE.search(part) if not denied else terms <= names[named[0]]):
                 out = named
             elif denied:
-                out = [at for at, one in enumerate(said) if apart & one]
-            elif apart and _REQUIRES.search(part) and any(apart <= one for one in said):
-                out = [at for at, one in enumerate(said) if not apart <= one]
+                out = [at for at, row_terms in enumerate(affirmed) if apart & row_terms]
+            elif apart and _REQUIRES.search(part) and any(apart <= row_terms for row_terms in affirmed):
+                out = [at for at, row_terms in enumerate(affirmed) if not apart <= row_terms]
             for at in out:
-                found.setdefault(at, place)
-    return found
+                excluded.setdefault(at, place)
+    return excluded
 
 
 def _affirmed(text: str) -> set[str]:

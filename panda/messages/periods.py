@@ -126,7 +126,7 @@ class _Message:
         self._reach = 0  # the last token at which a part may begin
 
     def periods(self) -> list[Period]:
-        found: list[Period] = []
+        periods: list[Period] = []
         at = 0
         while at < len(self._tokens):
             self._reach = at + _MOST_TOKENS
@@ -134,9 +134,9 @@ class _Message:
             days = self._resolve(*read, at) if read else None
             if read and days:
                 words = self._tokens[at].start, self._tokens[read[1] - 1].end
-                found.append(Period(*days, words, read[0].relative))
+                periods.append(Period(*days, words, read[0].relative))
             at = read[1] if read else at + 1
-        return found
+        return periods
 
     def _word(self, at: int) -> str:
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
@@ -366,19 +366,19 @@ class _Message:
         return True
 
     def _find_tenses(self) -> dict[int, str]:
-        found: dict[int, str] = {}
+        tenses: dict[int, str] = {}
         did = -9
         for at, token in enumerate(self._tokens):
             word = token.text
             before = self._word(at - 1)
             if word in ("did", "was", "were", "had"):
-                found[at] = "past"
+                tenses[at] = "past"
                 did = at if word == "did" else did
             elif is_past_form(word) and before not in ("be", "is", "are", "get", "gets"):
-                found[at] = "past"
+                tenses[at] = "past"
             elif word in _FUTURE | _words("present") and at - did > 4 and before != "to":
-                found[at] = "future" if word in _FUTURE else "present"
-        return found
+                tenses[at] = "future" if word in _FUTURE else "present"
+        return tenses
 
     def _tense(self, at: int, end: int) -> str | None:
         for places in (range(at - 1, -1, -1), range(end, len(self._tokens))):

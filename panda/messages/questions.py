@@ -64,8 +64,10 @@ def _says(pattern: str, text: str) -> bool:
 def plain_recap(query: str) -> bool:
     """Whether a query asks what the whole session was about, by its words, where no encoder can tell."""
     words = set(split_words(query.lower()))
-    told = words & _LISTED("spoke") and words & _LISTED("partners")
-    return bool(words & _LISTED("recap") or told) and words <= _LISTED("recap") | _LISTED("filling")
+    names_conversation = words & _LISTED("spoke") and words & _LISTED("partners")
+    return bool(words & _LISTED("recap") or names_conversation) and words <= _LISTED("recap") | _LISTED(
+        "filling"
+    )
 
 
 def asks_again(clause: str) -> bool:

@@ -117,25 +117,25 @@ class Reading(Part, frozen=True):
     @property
     def is_about_memory(self) -> bool:
         """Whether it asks for nothing but that something is forgotten, or is not stored."""
-        asks = any(one.mood == "asks" for one in self.clauses)
+        asks = any(clause.mood == "asks" for clause in self.clauses)
         return self.forgets or (bool(self.not_stored) and not asks)
 
     @property
     def only_tells(self) -> bool:
         """Whether nothing is looked for: it is small talk, a pasted text, or all of it is kept."""
-        is_kept = bool(self.statements) and all(one.mood == "tells" for one in self.clauses)
+        is_kept = bool(self.statements) and all(clause.mood == "tells" for clause in self.clauses)
         return self.mood == "tells" and (self.talk or self.pasted or is_kept)
 
     @property
     def turns(self) -> list[str]:
         """The turns that it names by number, as "turn:12"."""
-        return [ref for one in self.references for ref in one.refs if ref.startswith("turn:")]
+        return [ref for reference in self.references for ref in reference.refs if ref.startswith("turn:")]
 
 
-def overall_mood(said: Iterable[Mood]) -> Mood:
+def overall_mood(moods: Iterable[Mood]) -> Mood:
     """A message orders if any part of it does, else asks if any does, else tells; without parts it asks."""
-    known = set(said) or {"asks"}
-    return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in known), "tells")
+    distinct = set(moods) or {"asks"}
+    return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in distinct), "tells")
 
 
 _KEY_FORM = lazy_pattern(r"(?!said_t)[a-z][a-z0-9_]{0,47}")  # code gives the keys that begin with said_t
@@ -184,11 +184,11 @@ def check_reading(
             elif text := quoted(entry.get(words), place):
                 yield entry, place, text
 
-    def known(given: object, ids: Collection[str], place: str) -> tuple[str, ...]:
-        if not isinstance(given, list):
-            given = [] if given is None else [given]
-        there = tuple(dict.fromkeys(ref for ref in given if isinstance(ref, str) and ref in ids))
-        for ref in given:
+    def find_offered(candidates: object, ids: Collection[str], place: str) -> tuple[str, ...]:
+        if not isinstance(candidates, list):
+            candidates = [] if candidates is None else [candidates]
+        there = tuple(dict.fromkeys(ref for ref in candidates if isinstance(ref, str) and ref in ids))
+        for ref in candidates:
             if ref not in there:
                 drop(place, f"there is no entity {ref!r:.40}")
         return there
@@ -208,7 +208,7 @@ def check_reading(
             drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.40}")
         return Limit(text)
 
-    def told(entry: Mapping[str, Any], place: str, text: str) -> list[Statement]:
+    def read_statements(entry: Mapping[str, Any], place: str, text: str) -> list[Statement]:
         action: Change | None = typed(entry.get("action"), Change | None, place)
         key = _key(entry, _KEY_FORM)
         value = entry.get("value")
@@ -219,16 +219,16 @@ def check_reading(
         *spans, about = (
             find_span(part, text) if isinstance(part, str) else None for part in (*values, entity)
         )
-        found = tuple(span for span in spans if span)
-        if not values or key is None or len(found) < len(values) or (entity and not about):
+        quotes = tuple(span for span in spans if span)
+        if not values or key is None or len(quotes) < len(values) or (entity and not about):
             if values:
                 whose = f" of {entity!r:.40}" if entity else ""
                 drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.60}{whose}")
             return [Statement(text, action="corrects" if action == "corrects" else None)]
         if action == "removes":
-            return [Statement(text, key, part, about, "removes") for part in found]
-        is_list = action == "adds" or len(found) > 1
-        return [Statement(text, key, found if is_list else found[0], about, action)]
+            return [Statement(text, key, part, about, "removes") for part in quotes]
+        is_list = action == "adds" or len(quotes) > 1
+        return [Statement(text, key, quotes if is_list else quotes[0], about, action)]
 
     clauses = [
         Clause(text, mood)
@@ -238,19 +238,20 @@ def check_reading(
     exclusions = [
         Excluded(ref, action, words)
         for entry, place, words in entries("exclusions", "words")
-        for ref in known([entry.get("ref")], refs, place)
+        for ref in find_offered([entry.get("ref")], refs, place)
         if (action := typed(entry.get("action"), Action, place))
     ]
     agreement = typed(written.get("agreement"), Agreement | None, "agreement")
     if agreement in ("agrees", "declines") and not is_open:
         drop("agreement", "no question is open")
-    forget = known(written.get("forget"), kept, "forget")
-    statements = [part for entry in entries("statements", "text") for part in told(*entry)]
+    forget = find_offered(written.get("forget"), kept, "forget")
+    statements = [part for entry in entries("statements", "text") for part in read_statements(*entry)]
     reading = Reading(
-        mood=typed(written.get("mood"), Mood | None, "mood") or overall_mood(one.mood for one in clauses),
+        mood=typed(written.get("mood"), Mood | None, "mood")
+        or overall_mood(clause.mood for clause in clauses),
         clauses=tuple(clauses),
         references=tuple(
-            Referred(words, known(entry.get("refs"), refs, place))
+            Referred(words, find_offered(entry.get("refs"), refs, place))
             for entry, place, words in entries("references", "words")
         ),
         exclusions=tuple(exclusions),

@@ -103,8 +103,8 @@ PAGE_ADDRESS = lazy_pattern(
 
 def claims_done(text: str) -> bool:
     lately, done = (alternatives("conversation_words.txt", name) for name in ("lately", "done"))
-    said = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
-    return re.search(rf"(?<!\w)(?:{said})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
+    claim = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
+    return re.search(rf"(?<!\w)(?:{claim})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
 
 
 def without_greeting(text: str) -> str:
