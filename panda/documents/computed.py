@@ -201,7 +201,7 @@ class _Parser:
 
     @property
     def addends(self) -> int:
-        """How many numbers the sum that was read last adds."""
+        """Return how many numbers the sum that was read last adds."""
         return self._added
 
     def _next(self, *names: str) -> re.Match[str] | None:

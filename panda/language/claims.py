@@ -532,7 +532,7 @@ class _Scanner:
         return False
 
     def _range(self, end: int, written: str, currency: str | None, sign: int, depth: int = 0) -> list[Found]:
-        """What a number is joined to: the upper end of a range, the other sides of "36 x 27 x 2 cm"."""
+        """Return what a number is joined to: the end of a range, the other sides of "36 x 27 x 2 cm"."""
         text = self._text
         other = _RANGE.match(self._text, end)
         if not other or (unit_after(text, end)[0] and not _SIDES.match(other[0])):
@@ -802,7 +802,7 @@ class _Scanner:
 
 
 def _is_side(amount: Amount) -> bool:
-    """Whether a number behind a sign of multiplication may be a side of something, not what is multiplied."""
+    """Return whether a number behind a multiplication sign may be a length, as of a side, and no factor."""
     return not amount.currency and (not amount.unit or amount.unit == "px" or size_of(amount.unit)[1] == "m")
 
 

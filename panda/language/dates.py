@@ -158,11 +158,11 @@ class ReadDate:
 
 def read_date(match: re.Match[str], language: str = "") -> list[ReadDate]:
     """
-    What a match says whose last group is one of DATE_FORMS: one reading, two of a range, none of a word that
-    only looks like a weekday. Normal form: a date, a month "2026-01", a day of a year left open "--01-04", a
-    month alone "--01", a weekday, a time of day, or an instant in UTC (also of no offset). A date that cannot
-    be, or can be read in two ways ("01/04/2026" in English), stays as written and is supported by the same
-    writing only. A time without "am" or "pm" may be meant in both halves of the day.
+    Return what a match says whose last group is one of DATE_FORMS: one date, two of a range, none for a word
+    that only looks like a weekday. Normal form: a date, a month "2026-01", a day of a year left open
+    "--01-04", a month alone "--01", a weekday, a time of day, or an instant in UTC (also of no offset). A
+    date that cannot be, or can be read in two ways ("01/04/2026" in English), stays as written and is
+    supported by the same writing only. A time without "am" or "pm" may be meant in both halves of the day.
     """
     form = match.lastgroup
     written = match[0]
@@ -248,9 +248,9 @@ def day_of(text: str) -> datetime | None:
 
 def span_between(first: str, second: str, *, in_months: bool) -> Fraction | None:
     """
-    How long it is between two values of ReadDate, in seconds or in months, whose days have to be the same;
-    None if they are of two forms. A day without a year is the next one after another that has one before it,
-    or the last one before another behind it; two such days are of a year that has no 29 February.
+    Return the time between two values of ReadDate, in seconds or, with *in_months*, in months; None if their
+    forms differ or, for months, their days. A day without a year is the next one after another that has one
+    before it, or the last one before another behind it; two such days are of a year that has no 29 February.
     """
     texts = [re.sub("^--", "2001-", value) for value in _with_years(first, second)]
     if in_months:

@@ -77,7 +77,7 @@ class Words:
         return sorted(self.places)
 
     def hold(self, name: str) -> bool:
-        """Whether a name, its plural or singular, or it as a German adjective, is one of the words."""
+        """Return whether one of the words is this name, its plural or singular, or its German adjective."""
         if name in self.places:
             return True
         if _IS_CASELESS.match(name):
@@ -168,7 +168,9 @@ def find_names(text: str) -> tuple[Name, ...]:
 
 
 def _is_letter(text: str, at: int, *, nouns: bool = True) -> bool:
-    """Whether a single capital tells the thing before it apart: "zone C"; "I" and "A" only behind a label."""
+    """
+    Return whether a single capital letter is part of a name, as in "zone C"; "I" and "A" only behind a label.
+    """
     if not (text[at].isupper() and _ALONE.match(text, at)):
         return False
     before = re.search(r"([^\W\d_]{2,}) \Z", text[max(0, at - _LOOK_CHARS) : at])
@@ -182,8 +184,8 @@ def _is_letter(text: str, at: int, *, nouns: bool = True) -> bool:
 
 def _is_told_of(text: str, before: int, end: int, *, behind_name: bool) -> bool:
     """
-    Whether a capital stands behind a title ("Frau Ott"), or behind an article or a name and goes on in small
-    letters ("The Galaxy costs").
+    Return whether a capital stands behind a title ("Frau Ott"), or behind an article or a name and goes on in
+    small letters ("The Galaxy costs").
     """
     if is_honorific(text[max(0, before - _LOOK_CHARS) : before].rpartition(" ")[2]):
         return True

@@ -142,12 +142,12 @@ def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | 
 
 
 def is_ambiguous(written: str) -> bool:
-    """Whether a number, as "1.299", is a thousand and more in one country and below 1000 in another."""
+    """Return whether a number, as "1.299", is above 1000 in one country and below it in another."""
     return re.fullmatch(_AMBIGUOUS, written) is not None
 
 
 def reads_comma_decimals(text: str) -> bool | None:
-    """Whether the numbers of a text have their decimals behind a comma; None if they do not tell."""
+    """Return whether the numbers of a text use a decimal comma; None if they do not tell."""
     comma = _DECIMAL_COMMA.search(text)
     dot = _DECIMAL_DOT.search(text)
     return None if bool(comma) == bool(dot) else bool(comma)
@@ -181,7 +181,10 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
 
 
 def size_of(unit: str) -> tuple[Fraction, str]:
-    """How large a unit is, by its normal name, and in which other unit that is told; else in itself."""
+    """
+    Return the size of a unit, by its normal name, and the base unit of that size; 1 and itself if it has
+    none.
+    """
     return _SIZES.get(unit, (Fraction(1), unit))
 
 
@@ -200,7 +203,9 @@ def _unit_named(written: str) -> str:
 
 
 def rate_after(text: str, at: int) -> tuple[str, int]:
-    """What an amount is counted for, as in "5/day" or "$9 monthly", else "", and the index behind it."""
+    """
+    Return the unit of a rate, as in "5/day" or "$9 monthly", and the index behind it; "" if there is no rate.
+    """
     match = _OF_RATE.match(text, at)
     if not match:
         return "", at

@@ -120,7 +120,10 @@ _SUFFIXES = "tld/res/effective_tld_names.dat.txt"
 
 @cache
 def is_host(name: str) -> bool:
-    """Whether words joined by dots may name a host, by the list of public suffixes; nothing is looked up."""
+    """
+    Return whether words joined by dots may name a host, by the list of public suffixes, without a network
+    lookup.
+    """
     labels = name.lower().split(".")
     if len(labels) < 2 or not all(labels) or not any(len(label) > 1 for label in labels[:-1]):
         return False
@@ -153,7 +156,9 @@ def split_sentences(text: str) -> list[str]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences of a paragraph begin and end, white space around them left out, in linear time."""
+    """
+    Return where the sentences of a paragraph begin and end, without surrounding white space, in linear time.
+    """
     spans: list[tuple[int, int]] = []
     start = 0
     for end in _END.finditer(text):

@@ -12,8 +12,8 @@ from panda.language.patterns import lazy_pattern
 @cache
 def read_groups(file: str) -> Mapping[str, str]:
     """
-    What stands behind each name of a file of groups, in order: `name: words`, going on in lines that begin
-    with a blank; lines that begin with # are comments.
+    Return the text of each group of a file by its name, in order: `name: words`, continued in lines that
+    begin with a blank; lines that begin with # are comments.
     """
     groups: dict[str, str] = {}
     name = ""
@@ -110,7 +110,10 @@ def split_terms(text: str) -> list[str]:
 
 
 def query_terms(word: str) -> tuple[str, ...]:
-    """What to look for to find a word: its terms, of which pairs of characters make single ones needless."""
+    """
+    Return the terms to search for a word: its terms, without single characters that one of its pairs
+    contains.
+    """
     terms = split_terms(word)
     pairs = [term for term in terms if len(term) == 2 and _UNSPACED.fullmatch(term)]
     single = {char for pair in pairs for char in pair}
@@ -204,7 +207,7 @@ def _kinds(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How often a vowel is followed by a consonant."""
+    """Return how often a vowel is followed by a consonant."""
     return _kinds(word).count("vc")
 
 
@@ -228,9 +231,9 @@ _ACRONYMS = read_words("english_words.txt", "acronyms")
 @cache
 def is_ordinary(word: str) -> bool:
     """
-    Whether an English word, in any case, is written small within a sentence. The list beside this file has
-    words of two tokenizers' vocabularies that stand there more often small than with a capital
-    (docs/decisions/0014).
+    Return whether an English word, given in any case, is written in lower case within a sentence. The list
+    beside this file has words of two tokenizers' vocabularies that stand there more often small than with a
+    capital (docs/decisions/0014).
     """
     small = word.lower().partition("'")[0]
     stems = read_words("ordinary_words.txt")
@@ -243,7 +246,7 @@ def is_ordinary(word: str) -> bool:
 
 
 def is_acronym(word: str) -> bool:
-    """Whether capitals stand for a kind of thing, as "RAM", not for a name."""
+    """Return whether a word in capitals names a kind of thing, as "RAM", and no particular one."""
     return word.lower() in _ACRONYMS or word.lower() in FUNCTION_WORDS
 
 

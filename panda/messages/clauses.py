@@ -95,10 +95,10 @@ def clause_texts(query: str) -> list[str]:
 
 def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     """
-    The clauses of a message, and those that tell something to be kept; one that may ask as well asks, too. A
-    sentence is two clauses where both sides of a joint clearly do different things, by the probabilities in
-    *moods*. What a comma joins to
-    a question or an order is a mere reason, unless it gives a value.
+    Return the clauses of a message, and those that tell something to be kept; one that may ask as well asks,
+    too. A sentence is two clauses where both sides of a joint clearly do different things, by the
+    probabilities in *moods*. What a comma joins to a question or an order is a mere reason, unless it gives a
+    value.
     """
     clauses: list[Clause] = []
     statements: list[str] = []
@@ -144,8 +144,8 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
 
 def is_pasted(text: str) -> bool:
     """
-    Whether a message is a document and nothing that somebody says: it has headings, code or rows of a table
-    among its lines, or a sentence that nobody types. Nothing of it is a statement to be kept.
+    Return whether a message is a pasted document and nothing that somebody says: it has headings, code or
+    rows of a table among its lines, or a sentence that nobody types. Nothing of it is a statement to be kept.
 
     >>> is_pasted("# Changes\\n\\n- Added the export\\n- Removed the old page")
     True
@@ -225,8 +225,8 @@ _KINDS = {
 
 def find_statements(clauses: Sequence[str]) -> list[Statement]:
     """
-    What is to be kept of the clauses that tell: each sentence, once for each key that it surely gives, else
-    once without.
+    Return the statements to be kept of clauses that tell something: each sentence, once for each key that it
+    surely gives, else once without.
     """
     statements: dict[Statement, None] = {}
     for sentence in (

@@ -84,7 +84,9 @@ def find_bound(query: str) -> re.Match[str] | None:
 
 
 def judges(query: str) -> bool:
-    """Whether a query wants the first of a list by what no amount says, as the best or the nicest."""
+    """
+    Return whether a query asks for the first of a list by what no amount says, as the best or the nicest.
+    """
     ways = list(_superlatives(plain_text(query[:MESSAGE_CHARS])))
     return bool(ways) and not any(kinds for _, _, kinds in ways)
 

@@ -142,15 +142,18 @@ def find_forget_request(query: str) -> ForgetRequest | None:
 
 
 def _is_all_own(query: str, sentences: Sequence[str]) -> bool:
-    """Whether a message has nothing else: no quotation, no further line, nothing behind a colon."""
+    """
+    Return whether a message has nothing besides its sentences: no quotation, no further line, nothing behind
+    a colon.
+    """
     own = "".join("".join(sentences).split())
     return own == "".join(plain_signs(query).split())
 
 
 def may_wish_to_forget(query: str) -> bool:
     """
-    Whether a message that is no plain order may still wish something forgotten: it speaks of forgetting, and
-    tells neither who forgets nor what not to forget, nor does it ask or order anything else.
+    Return whether a message that is no plain order may still wish something forgotten: it speaks of
+    forgetting, and tells neither who forgets nor what not to forget, nor does it ask or order anything else.
     """
     sentences = own_sentences(query)
     own = plain_signs(" ".join(sentences))
@@ -164,7 +167,7 @@ def may_wish_to_forget(query: str) -> bool:
 
 def declines_storing(query: str) -> bool:
     """
-    Whether a message asks that what it tells is not kept.
+    Return whether a message asks that what it tells is not kept.
 
     >>> declines_storing("my wifi password is tulip9, don't store it")
     True
@@ -215,13 +218,16 @@ def read_forget_choice(answer: str) -> ForgetChoice | None:
 
 
 def declines_forgetting(answer: str) -> bool:
-    """Whether an answer to the question what is to be forgotten says that nothing is."""
+    """Return whether an answer to the question what is to be forgotten says that nothing is."""
     words = split_words(plain_signs(answer).lower())
     return len(words) <= _ANSWER_WORDS and not _DECLINING.isdisjoint(words)
 
 
 def refers_back(statement: str) -> bool:
-    """Whether a statement tells what has become of something that it does not name ("it changed to 4417")."""
+    """
+    Return whether a statement tells what has become of something that it does not name, as "it changed to
+    4417".
+    """
     plain = _CORRECTS.sub("", plain_signs(statement), count=1)
     is_change = says_otherwise(statement) or _CHANGES.search(plain) is not None
     return _REFERS.match(plain) is not None and is_change
@@ -296,7 +302,7 @@ def clause_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _stands_alone(clause: str) -> bool:
-    """Whether a clause has a verb of its own, as far as its form shows."""
+    """Return whether a clause has a verb of its own, as far as its form shows."""
     words = [word.lower() for word in split_words(clause)]
     if len(words) < _LEAST_CLAUSE_WORDS:
         return False
@@ -323,7 +329,7 @@ def _order_of(sentence: str, others: list[str]) -> ForgetRequest | None:
 
 
 def _says_more(sentence: str) -> bool:
-    """Whether a sentence beside an order is more than thanks."""
+    """Return whether a sentence beside an order is more than thanks."""
     return not frozenset(split_terms(sentence)) <= _FILLING
 
 
@@ -334,8 +340,8 @@ def _parts_of(words: str) -> tuple[frozenset[str], ...]:
 
 def _object_of(rest: str) -> tuple[str, bool]:
     """
-    What an imperative is about, and whether the sentence goes on with what may make it none ("forget the key
-    and we stay outside"). A clause of its own behind a comma is no part of it; any other words are.
+    Return what an imperative is about, and whether the sentence goes on with what may make it none ("forget
+    the key and we stay outside"). A clause of its own behind a comma is no part of it; any other words are.
     """
     pieces = _COMMA.split(rest)
     object_parts = [pieces[0]]

@@ -114,7 +114,9 @@ def _limit_kind(figure: Found) -> tuple[str, LimitValue]:
 def _limit_bound(
     name: str, value: LimitValue, front: re.Match[str] | None, behind: re.Match[str] | None
 ) -> str | None:
-    """How the words around a value limit it: "_max", "_min", "" exactly, "?" somehow; None not at all."""
+    """
+    Return how the words around a value limit it: "_max", "_min", "" exactly, "?" somehow; None not at all.
+    """
     groups = {key for match in (front, behind) if match for key, words in match.groupdict().items() if words}
     if groups & {"early", "late"} and name != "date":
         return "?" if name == "budget" and isinstance(value, int) else None  # "before 8"

@@ -42,8 +42,8 @@ _WITHIN_NAMES = frozenset({"of", "a", "an", "the"})
 
 def listed_things(text: str, statements: Sequence[str] = ()) -> list[tuple[str, str]]:
     """
-    What a reply lists: label and text of each, at least two with different labels, in order; if it has no
-    list, its *statements* count as one.
+    Return what a reply lists: label and text of each, at least two with different labels, in order; if it has
+    no list, its *statements* count as one.
     """
     plain = re.sub(r"\s*\[\d{1,3}\]", "", text[:_REPLY_CHARS])
     marked = _marked(plain.split("\n"))
@@ -197,7 +197,7 @@ def asks_which(query: str) -> bool:
 
 
 def asks_what_fits(query: str) -> bool:
-    """Whether a query asks what of a list is left, fits or can be had, by all that was told."""
+    """Return whether a query asks what of a list is left, fits or can be had, by all that was told."""
     return asks_which(query) and _FITS.search(plain_signs(query[:MESSAGE_CHARS])) is not None
 
 
@@ -218,12 +218,12 @@ def _plain() -> frozenset[str]:
 
 
 def shared_terms(query: str, about: str) -> int:
-    """How many of its words a query shares with what a list stands under."""
+    """Return how many of its words a query shares with what a list stands under."""
     return len((terms_of(query) & terms_of(about)) - _plain())
 
 
 def names_only(query: str, about: str) -> bool:
-    """Whether a query names nothing but what a list stands under, or no thing at all."""
+    """Return whether a query names nothing but what a list stands under, or no thing at all."""
     return terms_of(query) <= terms_of(about) | _plain()
 
 
@@ -248,10 +248,10 @@ def rows_asked_for(query: str, rows: Sequence[str], about: str) -> list[int]:
 
 def ruled_out(rows: Sequence[tuple[str, str]], statements: Sequence[str]) -> dict[int, int]:
     """
-    What is left out of a list, rows of name and whole line, by *statements*, oldest first: by place in the
-    list the place of the first statement that says it is gone, rules out a word that it holds, or requires
-    one that it lacks. Of 81 questions in three sets of conversations it earns nine; of 35 that are typed as
-    people type, none.
+    Return the rows of a list that *statements*, oldest first, rule out; a row is a name and a whole line.
+    Each place in the list is mapped to the place of the first statement that says the row is gone, rules out
+    a word that it holds, or requires one that it lacks. Of 81 questions in three sets of conversations it
+    earns nine; of 35 that are typed as people type, none.
     """
     affirmed = [_affirmed(text) for _, text in rows]
     excluded = dict[int, int]()
@@ -299,7 +299,7 @@ def words_to_show(query: str) -> frozenset[str]:
 
 
 def orders_to_look(clause: str) -> bool:
-    """Whether an order is to find or show something, so that what is stored may do."""
+    """Return whether an order is to find or show something, which stored documents may answer."""
     words = (word.lower() for word in split_words(plain_signs(clause)))
     verb = next((word for word in words if word not in FUNCTION_WORDS and word not in ("please", "now")), "")
     return verb in words_of("shows") | words_of("finds")

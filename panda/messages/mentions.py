@@ -108,7 +108,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _holds(terms: Collection[str], term: str) -> bool:
-    """Whether a term stands there, or one that differs by a short ending, as Korea and Korean."""
+    """Return whether the terms hold this one, or one that differs by a short ending, as Korea and Korean."""
     if term in terms:
         return True
     near = (other for other in terms if len(other) >= _LEAST_LETTERS and other.isalpha() and term.isalpha())
@@ -169,7 +169,7 @@ def _factor(unit: str) -> float:
 
 @lru_cache(maxsize=4096)
 def amount(text: str, kind: str) -> float | str | None:
-    """How much of a kind a text says first: a price, weight, year, time of day …; None if nothing."""
+    """Return the first amount of a kind in a text: a price, weight, year, time of day …; None if nothing."""
     if kind in _WRITTEN:
         values = (
             figure.claim.value
@@ -339,7 +339,10 @@ class _Finder:
         )
 
     def close(self, start: int, at: int) -> int | None:
-        """Where words that point end, with their noun and "of the three"; None where another word follows."""
+        """
+        Return where words that point at a thing end, with their noun and "of the three"; None where another
+        word follows.
+        """
         word = self.low(at)
         verb = self.low(start - 1)
         noun = self.is_noun(at)
@@ -510,7 +513,10 @@ class _Finder:
         return self.mention(start, end, refs if is_one else [], "named", () if is_one else refs)
 
     def means(self, candidate: _Candidate, start: int, at: int, end: int, pointed: bool) -> bool:
-        """Whether words are its whole name, a proper part of it, or point at what it is said to be."""
+        """
+        Return whether words are the candidate's whole name, a proper part of it, or point at what it is said
+        to be.
+        """
         run = [token for token in self.tokens[at:end] if token.terms]
         terms = [term for token in self.tokens[at:end] for term in _terms(token.text)]
         in_name = all(_holds(candidate.name, term) for term in terms)
@@ -576,9 +582,9 @@ def find_exclusions(
     text: str, things: Sequence[Thing], mentions: Sequence[Mention], *, meant: Sequence[str] = ()
 ) -> list[Excluded]:
     """
-    What a message decides on things, in orders and declarations about that very thing, never in questions;
-    one for each thing, the last word counts. *mentions* are those of find_mentions; *meant* is what "it"
-    means where the message names nothing before.
+    Return what a message decides on things, in orders and declarations about that very thing, never in
+    questions; one for each thing, of which the last counts. *mentions* are those of find_mentions; *meant* is
+    what "it" means where the message names nothing before.
     """
     objects = {mention.start: mention.refs for mention in mentions if mention.refs}
     masked = _low(text)
@@ -658,7 +664,10 @@ def _decide(
 def _meant_by_it(
     match: re.Match[str], objects: dict[int, tuple[str, ...]], meant: Sequence[str]
 ) -> Sequence[str]:
-    """What was named last, unless as the owner of something else ("the lid of the X"); else what is meant."""
+    """
+    Return what was named last, unless as the owner of something else ("the lid of the X"); else what is
+    meant.
+    """
     before = match.string[: match.start("it")]
     last = max((at for at in objects if at < len(before)), default=None)
     if last is None:
@@ -743,7 +752,7 @@ def _is_about_something(clause: str) -> bool:
 
 
 def says_only(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a message says nothing besides some of its words, as "And the last one?"."""
+    """Return whether a message says nothing besides some of its words, as "And the last one?"."""
     return all(
         not token.text[0].isalnum()
         or token.low in words_of("filling")
@@ -753,7 +762,9 @@ def says_only(text: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def names_nothing(query: str) -> bool:
-    """Whether a query asks and names no thing at all, so that it goes on with what was just spoken of."""
+    """
+    Return whether a query asks and names no thing at all, so that it goes on with what was just spoken of.
+    """
     words = [token.low for token in _tokens(query) if token.text[0].isalnum()]
     asks = any(word in words_of("asks") - words_of("verbs") for word in words)
     return asks and all(_is_weak(word) and word not in ("you", "your") for word in words)

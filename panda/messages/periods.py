@@ -462,7 +462,10 @@ def _monthly(day: int) -> _When:
 
 
 def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") -> _When:
-    """What comes once a year: so many months from a day on, or the days up to another of that month."""
+    """
+    Return a period that comes once a year: so many months from a day on, or the days up to another of that
+    month.
+    """
 
     def find(until: date) -> _Days | None:
         for year in range(until.year, until.year - 9, -1):

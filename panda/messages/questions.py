@@ -38,7 +38,9 @@ _MORE = lazy_pattern(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 
 def is_question(line: str) -> bool:
-    """Whether a stored line, list markers and cells included, ends with what it asks and states nothing."""
+    """
+    Return whether a stored line, list markers and cells included, ends with what it asks and states nothing.
+    """
     text = plain_signs(line).strip()
     while mark := _LIST_MARK.match(text):
         text = text[mark.end() :]
@@ -62,7 +64,9 @@ def _says(pattern: str, text: str) -> bool:
 
 
 def plain_recap(query: str) -> bool:
-    """Whether a query asks what the whole session was about, by its words, where no encoder can tell."""
+    """
+    Return whether a query asks what the whole session was about, by its words, where no encoder can tell.
+    """
     words = set(split_words(query.lower()))
     names_conversation = words & _LISTED("spoke") and words & _LISTED("partners")
     return bool(words & _LISTED("recap") or names_conversation) and words <= _LISTED("recap") | _LISTED(
@@ -71,7 +75,9 @@ def plain_recap(query: str) -> bool:
 
 
 def asks_again(clause: str) -> bool:
-    """Whether a clause asks to see something that was written before, and not to have it written anew."""
+    """
+    Return whether a clause asks to see something that was written before, and not to have it written anew.
+    """
     named = rf"{_ANY['again']}|(?:the|that|my|your) (?:[\w-]+ )?{_ANY['drafts']}"
     return _says(rf"{_ANY['shows']}\b[^.?!]*\b(?:{named})", clause) and not _says(_ANY["makes"], clause)
 
@@ -101,7 +107,10 @@ _KIND = lazy_pattern(
 
 
 def wants_whole(query: str) -> bool:
-    """Whether a query asks for all there are of a kind, or all steps, not for one or what sets some apart."""
+    """
+    Return whether a query asks for all there are of a kind, or all steps, not for one or what sets some
+    apart.
+    """
     text = plain_signs(query[:MESSAGE_CHARS]).strip()
     if text.partition(" ")[0].lower() in read_words("order_words.txt", "aux"):  # yes or no
         return False

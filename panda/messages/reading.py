@@ -116,13 +116,15 @@ class Reading(Part, frozen=True):
 
     @property
     def is_about_memory(self) -> bool:
-        """Whether it asks for nothing but that something is forgotten, or is not stored."""
+        """Return whether the message asks for nothing but that something is forgotten, or is not stored."""
         asks = any(clause.mood == "asks" for clause in self.clauses)
         return self.forgets or (bool(self.not_stored) and not asks)
 
     @property
     def only_tells(self) -> bool:
-        """Whether nothing is looked for: it is small talk, a pasted text, or all of it is kept."""
+        """
+        Return whether nothing is looked for: the message is small talk or pasted, or all of it is stored.
+        """
         is_kept = bool(self.statements) and all(clause.mood == "tells" for clause in self.clauses)
         return self.mood == "tells" and (self.talk or self.pasted or is_kept)
 

@@ -35,7 +35,7 @@ _LEFT_OUT = [read_words("order_words.txt", group) for group in ("persons", "sing
 
 
 def leaves_out(text: str) -> bool:
-    """Whether a text leaves to others what it is about: by a pronoun, or by naming nothing."""
+    """Return whether a text leaves open what it is about: by a pronoun, or by naming nothing."""
     words = set(split_words(text))
     return not content_stems(text) or any(words & group for group in _LEFT_OUT)
 
@@ -77,7 +77,9 @@ def is_undecided(query: str) -> bool:
 
 
 def plain_agreement(query: str) -> Agreement:
-    """What a reply says to a question if it begins with a bare yes or no."""
+    """
+    Return what a reply that begins with a bare yes or no says to a question; "neither" for any other reply.
+    """
     match = re.match(r"\s*([^\W\d_]+)\s*(?:[,.!;]|$)", query.lower())
     if match is None or query.rstrip().endswith("?"):
         return "neither"
