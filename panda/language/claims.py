@@ -199,15 +199,16 @@ _MOST_SIDES = 4
 
 def find_claims(text: str) -> list[Claim]:
     """
-    The amounts, prices, dates and addresses in a text that a source must hold, in order; a range is two.
-    Names are no part of it: whether a word is one depends on what else is known (panda/language/names.py).
+    Return the amounts, prices, dates and addresses in a text that a source must hold, in order; a range is
+    two. Names are no part of it: whether a word is one depends on what else is known
+    (panda/language/names.py).
     """
     return [mention.claim for mention in scan(plain_text(text)) if mention.claims]
 
 
 @lru_cache(maxsize=256)
 def scan(text: str) -> tuple[Found, ...]:
-    """Everything that a text, as plain_text gives it, claims or supports, where it stands."""
+    """Return everything that a text, as plain_text gives it, claims or supports, where it stands."""
     return tuple(_with_durations(text, [_with_year(text, mention) for mention in _Scanner(text).run()]))
 
 
@@ -225,7 +226,7 @@ def _with_year(text: str, mention: Found) -> Found:
 
 
 def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
-    """The claims, "2 h 45 min" as one whose parts claim nothing of their own."""
+    """Yield the claims, with "2 h 45 min" as one whose parts claim nothing of their own."""
     at = 0
     while at < len(claims):
         end = at + 1
@@ -304,7 +305,7 @@ class _Scanner:
         return Found(Claim(self._text[start:end], kind, value), start, end, **more)  # type: ignore[arg-type]
 
     def _keyed(self, start: int, end: int, value: str, *keys: str) -> Found:
-        """A number that only the same writing supports."""
+        """Return a number that only the same writing supports."""
         return self._found(start, end, "number", value, needs=frozenset(keys), gives=frozenset(keys))
 
     def _amount(self, start: int, end: int, amount: Amount, keys: frozenset[str] = _NONE) -> Found:
@@ -429,7 +430,7 @@ class _Scanner:
         yield replace(mention, claims=False) if is_pronoun else mention
 
     def _read_part(self, match: re.Match[str]) -> Iterator[Found]:
-        """ "half an hour", "a third of": part of one."""
+        """Yield the amount of "half an hour" or "a third of": part of one."""
         part = FRACTION_WORDS[match[0].lower().split()[-1]]
         if article := _ARTICLE.match(self._text, match.end()):
             yield self._measured(match.start(), article.end(), part, str(part))
@@ -581,7 +582,7 @@ class _Scanner:
         written: str,
         currency: str | None,
     ) -> Found:
-        """A number in the unit or currency of the one that it is joined to."""
+        """Return a number in the unit or currency of the one that it is joined to."""
         assert other.amount is not None
         currency, label = currency or other.amount.currency, self._label(start)
         amount = replace(other.amount, value=value, written=written, currency=currency, label=label)
@@ -590,7 +591,7 @@ class _Scanner:
         return self._timed(mention) if is_bare or amount.unit == "h" else mention
 
     def _parts(self, start: int, written: str) -> Iterator[Found]:
-        """Digits whose separators make no single number: a version, or a list without blanks."""
+        """Yield digits whose separators make no single number: a version, or a list without blanks."""
         if re.fullmatch(r"[\d.]+", written):
             end = start + len(written)
             yield self._timed(self._keyed(start, end, written, f"written:{written}"))
@@ -711,7 +712,10 @@ class _Scanner:
         return (bisect(self._quotes, at - 1) - bisect(self._quotes, line - 1)) % 2 == 0
 
     def _run(self, end: int) -> tuple[list[str], bool, int]:
-        """The words that belong to a number, whether the first is joined to it, and the index behind them."""
+        """
+        Return the words that belong to a number, whether the first is joined to it, and the index behind
+        them.
+        """
         of = _OF.match(self._text, end)
         at = of.end() if of else end
         joined = False
@@ -735,7 +739,9 @@ class _Scanner:
         return frozenset(LANGUAGES) - others
 
     def _place_behind(self, end: int) -> list[str]:
-        """The word that a number without one of its own is told of: "gallery" of "30 on the gallery"."""
+        """
+        Return the word that a number without a word of its own belongs to: "gallery" of "30 on the gallery".
+        """
         words = _PLACE.match(self._text, end)
         return [word for word in words[0].split() if word not in FUNCTION_WORDS][:1] if words else []
 
@@ -807,7 +813,7 @@ def _is_side(amount: Amount) -> bool:
 
 
 def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bool]:
-    """Which word of a run is counted, and whether that is sure."""
+    """Return the word of a run that is counted, and whether that is sure."""
     if not run or joined:
         return (run[0], True) if run else ("", False)
     if value == 1:
@@ -818,6 +824,8 @@ def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bo
 
 def is_plural(word: str) -> bool:
     """
+    Return whether a word is a plural by its form.
+
     >>> is_plural("laptops"), is_plural("people"), is_plural("bus"), is_plural("glass")
     (True, True, False, False)
     """
@@ -826,7 +834,7 @@ def is_plural(word: str) -> bool:
 
 
 def _render(value: Fraction) -> str:
-    """A number as decimals; as a fraction where they would never end."""
+    """Return a number as decimals; as a fraction where they would never end."""
     below = value.denominator
     places = next((n for n in range(below.bit_length()) if 10**n % below == 0), None)
     if not places:

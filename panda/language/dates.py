@@ -239,7 +239,7 @@ def find_days(text: str) -> list[str]:
 
 
 def day_of(text: str) -> datetime | None:
-    """The first whole day that a file name or heading names, in UTC; None if there is none."""
+    """Return the first whole day that a file name or heading names, in UTC; None if there is none."""
     for day in find_days(text):
         with suppress(ValueError):
             return datetime.fromisoformat(day[: len("2026-01-04")]).replace(tzinfo=UTC)

@@ -120,10 +120,10 @@ def _stem_of(word: str) -> str:
 @lru_cache(maxsize=512)
 def find_names(text: str) -> tuple[Name, ...]:
     """
-    The words of a text, as plain_text gives it, that must be names: within a sentence a word with a capital;
-    where every word has one (at the start of a sentence, list item, table cell or title) only what is not
-    ordinary English; in capitals throughout what is no common short form; and whatever stands in another
-    script than the rest. Dates, units, currencies and addresses are none.
+    Return the words of a text, as plain_text gives it, that must be names: within a sentence a word with a
+    capital; where every word has one (at the start of a sentence, list item, table cell or title) only what
+    is not ordinary English; in capitals throughout what is no common short form; and whatever stands in
+    another script than the rest. Dates, units, currencies and addresses are none.
     """
     taken = [
         (mention.start, mention.end)
@@ -270,8 +270,8 @@ def _is_english(text: str) -> bool:
 
 def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     """
-    The names of a text, in order, that none of its sources has, and those that no source joins so: of "Ana
-    Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
+    Yield the names of a text, in order, that none of its sources has, and those that no source joins so: of
+    "Ana Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
     """
     names = find_names(text)
     source_words = [words_of(source) for source in sources if names]

@@ -127,9 +127,9 @@ _DECIMAL_COMMA = lazy_pattern(
 
 def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | None:
     """
-    The value of a number without sign that matches DIGITS as plain digits: no leading zeros, decimals behind
-    a dot only if they are not all zero; None if the separators make no single number ("1.2.3", "1,2,3").
-    Where *comma_decimals* is unknown, "1,299" is 1299, and "1.299" has three decimals.
+    Return the value of a number without sign that matches DIGITS as plain digits: no leading zeros, decimals
+    behind a dot only if they are not all zero; None if the separators make no single number ("1.2.3",
+    "1,2,3"). Where *comma_decimals* is unknown, "1,299" is 1299, and "1.299" has three decimals.
     """
     text = written.replace("’", "'")
     if re.fullmatch(r"\d{1,3}(?:'\d{3})+(?:[.,]\d+)?", text):
@@ -154,15 +154,17 @@ def reads_comma_decimals(text: str) -> bool | None:
 
 
 def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
-    """The power of ten that follows a number, else 0, and the index behind it; "k" and "M" scale prices."""
+    """
+    Return the power of ten that follows a number, else 0, and the index behind it; "k" and "M" scale prices.
+    """
     match = _SCALE.match(text, at) or (_PRICE_SCALE.match(text, at) if price else None)
     return (_SCALES[match["scale"].lower()], match.end()) if match else (0, at)
 
 
 def unit_after(text: str, at: int) -> tuple[str | None, int]:
     """
-    The normal name of the unit that follows a number, glued, after a blank or after a hyphen, with what it is
-    "per", None if there is none; and the index behind it.
+    Return the normal name of the unit that follows a number, glued, after a blank or after a hyphen, with
+    what it is "per", and the index behind it; None and *at* if there is no unit.
     """
     match = _UNIT.match(text, at)
     if not match or (match["unit"] in ("x", "X", "×") and _FACTOR.match(text, match.end())):
@@ -220,13 +222,13 @@ def rate_of(word: str) -> str:
 
 
 def currency_after(text: str, at: int) -> tuple[str | None, int]:
-    """The code of the currency that follows a number, None if none does, and the index behind it."""
+    """Return the code of the currency that follows a number, None if none does, and the index behind it."""
     match = _CURRENCY_AFTER.match(text, at)
     return (currency_code(match["name"]), match.end()) if match else (None, at)
 
 
 def currency_code(written: str) -> str:
-    """The code of a currency's name or sign; an unlisted sign is its own code."""
+    """Return the code of a currency's name or sign; an unlisted sign is its own code."""
     return _CURRENCIES.get(written.strip(), written.strip())
 
 

@@ -28,14 +28,16 @@ def read_groups(file: str) -> Mapping[str, str]:
 
 @cache
 def read_words(file: str, group: str | None = None) -> frozenset[str]:
-    """The words of a file, or of one of its groups; "_" stands for a blank within words that go together."""
+    """
+    Return the words of a file, or of one of its groups; "_" stands for a blank within words that go together.
+    """
     text = _read(file) if group is None else read_groups(file)[group]
     return frozenset(word.replace("_", " ") for word in text.split())
 
 
 @cache
 def alternatives(file: str, group: str) -> str:
-    """The words of a group as alternatives of a regular expression; "*" stands for any ending."""
+    """Return the words of a group as alternatives of a regular expression; "*" stands for any ending."""
     words = sorted(read_words(file, group), key=lambda word: (-len(word), word))
     return "(?:" + "|".join(word.replace("*", r"\w*") for word in words) + ")"
 
@@ -93,14 +95,15 @@ _STEP_4 = (
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text as typed, with underscores and the signs of their script."""
+    """Return the words of a text as typed, with underscores and the signs of their script."""
     return _TYPED_WORD.findall(text)
 
 
 def split_terms(text: str) -> list[str]:
     """
-    The terms of a text, in order, repetitions included: letters and digits between anything else, small,
-    without diacritics and English endings. Scripts written without spaces give each character and each pair.
+    Return the terms of a text, in order, repetitions included: letters and digits between anything else,
+    small, without diacritics and English endings. Scripts written without spaces give each character and each
+    pair.
     """
     if text.isascii():
         return list(map(_STEMS.__getitem__, text.translate(_ASCII).split()))
@@ -157,9 +160,9 @@ def _fold(word: str) -> str:
 
 def stem(word: str) -> str:
     """
-    An English word of small letters without its ending; what has anything but a-z is given back as it is. By
-    M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with his two later changes (bli,
-    logi).
+    Return an English word of small letters without its ending; what has anything but a-z is given back as it
+    is. By M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with his two later changes
+    (bli, logi).
     """
     if len(word) <= 2 or not (word.isascii() and word.isalpha()):
         return word
@@ -199,7 +202,7 @@ def _without_past(word: str) -> str:
 
 
 def _kinds(word: str) -> str:
-    """A "v" for each vowel and a "c" for each consonant; "y" is a vowel behind a consonant."""
+    """Return a "v" for each vowel and a "c" for each consonant; "y" is a vowel behind a consonant."""
     kinds = ""
     for char in word:
         kinds += "v" if char in "aeiou" or (char == "y" and kinds.endswith("c")) else "c"

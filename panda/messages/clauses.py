@@ -72,7 +72,7 @@ def _is_opening(text: str) -> bool:
 
 
 def typed_sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, also of one that is typed without capitals."""
+    """Yield the sentences of a text, also of one that is typed without capitals."""
     for sentence in split_sentences(text):
         start = 0
         for match in _END.finditer(sentence):
@@ -84,7 +84,9 @@ def typed_sentences(text: str) -> Iterator[str]:
 
 
 def clause_texts(query: str) -> list[str]:
-    """All that may be a clause of a message: its sentences, and what stands on both sides of each joint."""
+    """
+    Return all that may be a clause of a message: its sentences, and what stands on both sides of each joint.
+    """
     texts: dict[str, None] = {}
     for sentence in typed_sentences(query):
         texts[sentence] = None
@@ -291,7 +293,7 @@ _WORD = lazy_pattern(r"'?[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]")
 
 
 def read_habit(sentence: str) -> tuple[str, str] | None:
-    """A key made of the verb and the thing, and what the sentence says behind the verb."""
+    """Return a key made of the verb and the thing, and what the sentence says behind the verb."""
     plain = plain_signs(sentence).lower()
     subject = _SELF.match(plain)
     words = [*_WORD.finditer(plain, subject.end())] if subject else []

@@ -39,8 +39,8 @@ def compares(query: str) -> bool:
 
 def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     """
-    The places of the rows that a query means by their values; all of them where it wants the first by a value
-    and they can't be compared, or no row keeps within its bound; None if it sets no bound and has no
+    Return the places of the rows that a query means by their values; all of them where it wants the first by
+    a value and they can't be compared, or no row keeps within its bound; None if it sets no bound and has no
     superlative. A row of a table is given as "Head: cell; Head: cell".
     """
     asked = plain_text(query[:MESSAGE_CHARS])

@@ -235,7 +235,7 @@ def refers_back(statement: str) -> bool:
 
 def denied_terms(text: str) -> frozenset[str]:
     """
-    The terms of the values that a correction denies.
+    Return the terms of the values that a correction denies.
 
     >>> denied_terms("no, the gate code is 4417, not 4471")
     frozenset({'4471'})
@@ -244,7 +244,9 @@ def denied_terms(text: str) -> frozenset[str]:
 
 
 def own_sentences(query: str) -> list[str]:
-    """The user's own sentences of a message: its first line, without quotes and what a colon leads in."""
+    """
+    Return the user's own sentences of a message: its first line, without quotes and what a colon leads in.
+    """
     if len(query) > _MESSAGE_CHARS:
         return []
     text = _QUOTED.sub(" … ", plain_signs(query))
@@ -256,7 +258,7 @@ def own_sentences(query: str) -> list[str]:
 
 
 def forget_terms(words: str) -> frozenset[str]:
-    """The terms by which what is to be forgotten is found: its content words."""
+    """Return the terms by which what is to be forgotten is found: its content words."""
     return frozenset(split_terms(words)) - _FILLING
 
 

@@ -48,9 +48,9 @@ _HEAD_CHARS = 300
 
 def find_limits(message: str, holding: Mapping[str, str | int | float] = MappingProxyType({})) -> list[Limit]:
     """
-    The budgets, dates and counts that limit what a message looks for, in order, their words as they stand;
-    what it tells, and questions about one known thing, limit nothing. Keys are budget, date or count:NOUN,
-    with _min or _max; of those *holding* so far "4, not 6" changes the one that is 6.
+    Return the budgets, dates and counts that limit what a message looks for, in order, their words as they
+    stand; what it tells, and questions about one known thing, limit nothing. Keys are budget, date or
+    count:NOUN, with _min or _max; of those *holding* so far "4, not 6" changes the one that is 6.
     """
     text = plain_text(message[:MESSAGE_CHARS])
     limits = []

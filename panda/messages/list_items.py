@@ -90,7 +90,7 @@ def _begins_with_name(statement: str) -> bool:
 
 
 def label_of(text: str) -> str:
-    """The name at the head of a line."""
+    """Return the name at the head of a line."""
     plain = " ".join(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", text[:MESSAGE_CHARS]).split())
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", plain)
     if title := re.match(r"[\"“«„]([^\"”»“]{2,})[\"”»“]", plain):
@@ -102,7 +102,9 @@ def label_of(text: str) -> str:
 
 
 def _marked(lines: Sequence[str]) -> list[list[str]]:
-    """Numbered lists, bulleted ones, sections, rows and columns of tables; of each the longest first."""
+    """
+    Return numbered lists, bulleted ones, sections, rows and columns of tables; of each the longest first.
+    """
     numbers = list[list[str]]()
     marks = list[list[str]]()
     sections = list[str]()
@@ -229,8 +231,8 @@ def names_only(query: str, about: str) -> bool:
 
 def rows_asked_for(query: str, rows: Sequence[str], about: str) -> list[int]:
     """
-    The lines of a list that say what a query asks for and others do not, or that lack what it denies; of
-    things to tick off those that it wants, done or open; all where it tells none apart.
+    Return the lines of a list that say what a query asks for and others do not, or that lack what it denies;
+    of things to tick off those that it wants, done or open; all where it tells none apart.
     """
     ticked = [row.lower().startswith("[x]") for row in rows]
     done = _DONE.search(query)
@@ -290,7 +292,7 @@ def _affirmed(text: str) -> set[str]:
 
 
 def words_to_show(query: str) -> frozenset[str]:
-    """The terms of what a message orders to show, if it names that as a whole."""
+    """Return the terms of what a message orders to show, if it names that as a whole."""
     words = [word for word in things_to_show(query) if word not in FUNCTION_WORDS]
     if any(word.isdigit() for word in words):
         return frozenset()

@@ -68,7 +68,7 @@ class Mention:
 
     @property
     def end(self) -> int:
-        """Index behind their last character."""
+        """Return the index behind their last character."""
         return self.start + len(self.words)
 
 
@@ -220,7 +220,7 @@ def _scales() -> dict[str, list[list[str]]]:
 
 @cache
 def scale_of(word: str) -> str | None:
-    """The adjective of a comparative or superlative that ranks: "heavy" of "heavier"."""
+    """Return the adjective of a comparative or superlative that ranks: "heavy" of "heavier"."""
     for ending in ("est", "er"):
         root = word.removesuffix(ending)
         if root == word:
@@ -262,10 +262,10 @@ def find_mentions(
     aside: Collection[str] = (),
 ) -> list[Mention]:
     """
-    The words of a message that mean things, by place, rank, description, name or kind, in order; no two
-    overlap. *things* is the list that was shown last, *others* are meant by name alone; *nouns* are terms for
-    its things, as "laptop"; "the cheapest" passes over refs that are *aside*. Pronouns are not among them:
-    the text alone cannot tell.
+    Return the words of a message that mean things, by place, rank, description, name or kind, in order; no
+    two overlap. *things* is the list that was shown last, *others* are meant by name alone; *nouns* are terms
+    for its things, as "laptop"; "the cheapest" passes over refs that are *aside*. Pronouns are not among
+    them: the text alone cannot tell.
     """
     return list(_Finder(text, things, others, nouns, aside).find())
 
@@ -361,7 +361,7 @@ class _Finder:
         return end + 1 if self.low(end) in ("them", "all") or self.is_noun(end) else None
 
     def counted(self, at: int) -> tuple[int, Mention] | None:
-        """ "number 3", "the second one", "the last two", "both"."""
+        """Read "number 3", "the second one", "the last two", "both"."""
         match = _COUNTED.match(self.lower, self.tokens[at].start)
         behind = self.ends.get(match.end()) if match else None
         end = self.close(at, behind) if behind is not None else None
@@ -402,13 +402,13 @@ class _Finder:
         return [named.get(word, size - 1 - (word in words_of("before_last")))]
 
     def other(self, at: int) -> tuple[int, Mention] | None:
-        """ "the other one": what is left when the others are named in the same message."""
+        """Read "the other one": what is left when the others are named in the same message."""
         end = at + 2 + self.is_noun(at + 2)
         is_other = self.low(at) in ("the", "that") and self.low(at + 1) == "other" and self.stops(end)
         return self.mention(at, end, (), "rest") if is_other else None
 
     def rank(self, at: int) -> tuple[int, Mention] | None:
-        """ "the cheapest", "the second-lightest one", by the values shown."""
+        """Read "the cheapest", "the second-lightest one", by the values shown."""
         match = _RANKED.match(self.lower, self.tokens[at].start)
         behind = self.ends.get(match.end()) if match else None
         if match is None or behind is None:
@@ -444,7 +444,7 @@ class _Finder:
         return None
 
     def described(self, at: int) -> tuple[int, Mention] | None:
-        """ "the red one", "the one with 16 GB", "the hotel by the lake": what one thing is said to be."""
+        """Read "the red one", "the one with 16 GB", "the hotel by the lake": what one thing is said to be."""
         if self.low(at) not in words_of("determiners"):
             return None
         noun = at + 1
@@ -487,7 +487,7 @@ class _Finder:
         return measured or (bool(terms) and all(_holds(candidate.terms, term) for term in terms))
 
     def named(self, at: int) -> tuple[int, Mention] | None:
-        """Names, whole or in part, and what only one thing is: "the Bosch", "Les Pins", "the rabbit"."""
+        """Read names, whole or in part, and what only one thing is: "the Bosch", "Les Pins", "the rabbit"."""
         points = words_of("determiners") | words_of("owners")
         start, at = at, at + (self.low(at) in points)
         pointed = at > start or self.low(start - 1) in words_of("determiners")
@@ -678,7 +678,7 @@ def _meant_by_it(
 
 
 def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
-    """All of a kind, as "steel bikes": what is said to be so, unless that is everything."""
+    """Return all of a kind, as "steel bikes": what is said to be so, unless that is everything."""
     tokens = [*_tokens(re.sub(rf"^(?:{one_of('articles')}\s+)+", "", words, flags=re.IGNORECASE))]
     for run in (tokens, tokens[:-1] if tokens and is_plural(tokens[-1].low) else []):
         if run and all(token.terms for token in run):
@@ -729,8 +729,8 @@ _PRONOUN = lazy_pattern(
 
 def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Mention]:
     """
-    The pronouns of a message that stand for things, but not for what it names itself before them; "that
-    laptop" is one where *nouns* has the stem.
+    Return the pronouns of a message that stand for things, but not for what it names itself before them;
+    "that laptop" is one where *nouns* has the stem.
     """
     mentions = []
     for pronoun in _PRONOUN.finditer(text[:MESSAGE_CHARS]):

@@ -107,9 +107,9 @@ class _Token:
 
 def find_periods(message: str, now: datetime) -> list[Period]:
     """
-    The past times that a message names, in its order. Weeks begin on Monday. A date without its year is the
-    latest one that is not in the future, if the message speaks of the past there; times to come, times that
-    recur, what can be read in two ways ("11/12/2025"), titles and quotations are none.
+    Return the past times that a message names, in its order. Weeks begin on Monday. A date without its year
+    is the latest one that is not in the future, if the message speaks of the past there; times to come, times
+    that recur, what can be read in two ways ("11/12/2025"), titles and quotations are none.
     """
     return _Message(plain_signs(message[:MESSAGE_CHARS]), now.date()).periods()
 
@@ -187,7 +187,7 @@ class _Message:
         return self._within(*read) if read else None
 
     def _within(self, when: _When, end: int) -> _At:
-        """A time with the longer one that it lies in, "last year", if that follows."""
+        """Return a time with the longer one that it lies in, "last year", if that follows."""
         if when.year or (when.past and not when.relative):
             return when, end
         at = end + (self._word(end) in ("of", "in", ",", "'s"))
@@ -205,7 +205,7 @@ class _Message:
         return replace(whole, find=find, relative=when.relative and whole.relative, beside="", year=True), end
 
     def _coming(self, at: int) -> _At | None:
-        """ "next May", "every Monday": none, with what it is said of."""
+        """Read "next May" or "every Monday", which are no past time, with what they are said of."""
         if self._word(at) not in _COMING:
             return None
         read = (_NEVER, at + 2) if self._word(at + 1).removesuffix("s") in _UNITS else self._point(at + 1)
@@ -270,7 +270,7 @@ class _Message:
         return _When(lambda _: days, past=back > 0, relative=True)
 
     def _recent(self, match: re.Match[str], end: int) -> _At | None:
-        """ "last week", "the past three months", "this year"."""
+        """Read "last week", "the past three months", "this year"."""
         unit = _UNITS[match["u5"].lower()]
         which = match["which"].lower()
         count = match["n5"]
@@ -285,7 +285,7 @@ class _Message:
         return (self._whole(unit, int(is_last)), end) if unit != "day" and not count else None
 
     def _named(self, at: int, which: str) -> _At | None:
-        """ "last May", "this summer"."""
+        """Read "last May", "this summer"."""
         read = self._time(at + 1) if self._form(at + 1) in _NAMED_FORMS else None
         if read is None or read[0].year:
             return None
@@ -481,7 +481,7 @@ def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") 
 
 
 def _part_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
-    """ "the week of 3 November", "the first week of May"."""
+    """Return the days of "the week of 3 November", "the first week of May"."""
     days = when.find(until)
     place = _PLACES.get((match["place"] or "").lower(), 0)
     unit = match["u4"].lower()
@@ -493,7 +493,7 @@ def _part_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
 
 
 def _offset_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
-    """ "two days before Christmas"."""
+    """Return the day of "two days before Christmas"."""
     days = when.find(until)
     count = _count_of(match["n2"])
     unit = _UNITS[match["u2"].lower()]
@@ -513,7 +513,7 @@ def _unit_of(day: date, unit: str) -> _Days:
 
 
 def _shift(day: date, count: int, unit: str) -> date | None:
-    """A day so many units later; of a shorter month its last day. None outside of all years."""
+    """Return the day so many units later, in a shorter month its last day; None outside of all years."""
     try:
         if unit not in _MONTHS_OF:
             days = {"week": 7, "weekend": 7, "fortnight": 14, "hour": 0}.get(unit, 1)

@@ -127,7 +127,7 @@ def wants_whole(query: str) -> bool:
 
 
 def things_to_show(query: str) -> list[str]:
-    """The words for what a message orders to show, up to where that comes from."""
+    """Return the words for what a message orders to show, up to where that comes from."""
     words = [word.lower() for word in split_words(plain_signs(query[:MESSAGE_CHARS]))]
     begin = next((at for at, word in enumerate(words) if word not in _LISTED("before_orders")), 0)
     verb, *behind = words[begin:] or [""]
@@ -148,7 +148,7 @@ class StepAsked:
     is_relative: bool  # whether it is counted from there
 
     def number(self, quoted: int, count: int) -> int:
-        """Its number, where step *quoted* was quoted last, of *count*."""
+        """Return its number, where step *quoted* was quoted last, of *count*."""
         if self.is_relative:
             return quoted + self.place
         return count if self.place < 0 else self.place

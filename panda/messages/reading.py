@@ -130,12 +130,15 @@ class Reading(Part, frozen=True):
 
     @property
     def turns(self) -> list[str]:
-        """The turns that it names by number, as "turn:12"."""
+        """Return the turns that it names by number, as "turn:12"."""
         return [ref for reference in self.references for ref in reference.refs if ref.startswith("turn:")]
 
 
 def overall_mood(moods: Iterable[Mood]) -> Mood:
-    """A message orders if any part of it does, else asks if any does, else tells; without parts it asks."""
+    """
+    Return "orders" if any part of a message orders, else "asks" if any asks, else "tells"; "asks" without
+    parts.
+    """
     distinct = set(moods) or {"asks"}
     return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in distinct), "tells")
 
@@ -150,10 +153,10 @@ def check_reading(
     written: object, *, query: str, refs: Collection[str], is_open: bool, kept: Collection[str] = ()
 ) -> tuple[Reading, list[str]]:
     """
-    A reading that a model wrote, parts missing or of any type, less what cannot be so: words that are not in
-    the query (but for signs, blanks and capitals), ids that are not on offer (*refs* of the session, nodes
-    *kept*), days that are none, agreement where no question *is_open*. Gives it with its words as they stand
-    in the query, and what was taken out, in words. Nothing else is judged again.
+    Return a reading that a model wrote, parts missing or of any type, less what cannot be so: words that are
+    not in the query (but for signs, blanks and capitals), ids that are not on offer (*refs* of the session,
+    nodes *kept*), days that are none, agreement where no question *is_open*. Gives it with its words as they
+    stand in the query, and what was taken out, in words. Nothing else is judged again.
     """
     if not isinstance(written, Mapping):
         return Reading(), ["all of it: it is no object"]
@@ -176,7 +179,7 @@ def check_reading(
         return span
 
     def entries(name: str, words: str) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-        """Each entry that quotes the query, its place, and what it quotes."""
+        """Yield each entry that quotes the query, its place, and what it quotes."""
         for n, entry in enumerate(typed(written.get(name), list[object] | None, name) or ()):
             place = f"{name}[{n}]"
             if not isinstance(entry, Mapping):
@@ -276,7 +279,9 @@ def check_reading(
 
 
 def find_span(words: str, text: str) -> str | None:
-    """Words as they stand in a text, whatever their capitals, blanks and signs; None if they don't."""
+    """
+    Return words as they stand in a text, whatever their capitals, blanks and signs; None if they do not.
+    """
     if words.strip() == words and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text):
         return words
     parts = [re.escape(part) for part in plain_signs(words).strip(_AROUND).split()]

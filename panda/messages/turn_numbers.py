@@ -41,7 +41,7 @@ def named_turns(query: str) -> dict[str, tuple[int, ...]]:
 
 
 def _turn_numbers(match: re.Match[str]) -> tuple[int, ...]:
-    """The numbers behind "turn" in order; none behind "turns" if there is but one ("she turns 30")."""
+    """Return the numbers behind "turn" in order; none behind "turns" if there is but one ("she turns 30")."""
     numbers = [int(match["first"])]
     is_from = match.string[: match.start()].lower().endswith("from ")
     for more in _MORE.finditer(match["more"]):

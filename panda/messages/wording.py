@@ -17,7 +17,7 @@ _STEM_CHARS = 5
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, small, what an apostrophe shortens apart; no marks."""
+    """Return the words of a text in lower case, contractions split at the apostrophe, without punctuation."""
     plain = _APOSTROPHE_T.sub(r"\1 \2", plain_signs(text).lower())
     return [
         token for token in _TOKEN.findall(plain) if token[0].isalnum() or token[0] == "'" or token == "n't"
@@ -25,7 +25,7 @@ def split_words(text: str) -> list[str]:
 
 
 def content_stems(text: str) -> set[str]:
-    """The beginnings of the words that are no function words."""
+    """Return the beginnings of the words that are no function words."""
     return {word[:_STEM_CHARS] for word in split_words(text) if word not in CONTENT_FREE_WORDS}
 
 
