@@ -82,8 +82,8 @@ _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved
 
 def find_forms(texts: Iterable[str]) -> re.Pattern[str]:
     r"""
-    Return a pattern for texts as files may hold them: in any case, composed or not, over any blanks and line breaks, escaped
-    as in JSON (within JSON), a URL, HTML or Markdown.
+    Return a pattern for texts as files may hold them: in any case, composed or not, over any blanks and line
+    breaks, escaped as in JSON (within JSON), a URL, HTML or Markdown.
 
     >>> bool(find_forms(["4711 blé"]).search('{"a": "it is 4711\\nBL\\u00c9"}'))
     True
@@ -725,7 +725,10 @@ class _Walk:
         return data
 
     def _other(self, path: Path, data: bytes) -> bytes:
-        """Return the cleaned content of a file of no turn; what a run says of a turn that held it is not judged any more."""
+        """
+        Return the cleaned content of a file of no turn; what a run says of a turn that held it is not judged
+        any more.
+        """
         eraser = self._eraser
         parts = []
         eraser.begin(is_own=False)
