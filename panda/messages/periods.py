@@ -97,7 +97,7 @@ _NEVER = _When(lambda _: None)
 
 
 @dataclass(frozen=True)
-class _Token:
+class _PeriodToken:
     text: str  # in small letters
     start: int
     end: int
@@ -111,10 +111,10 @@ def find_periods(message: str, now: datetime) -> list[Period]:
     is the latest one that is not in the future, if the message speaks of the past there; times to come, times
     that recur, what can be read in two ways ("11/12/2025"), titles and quotations are none.
     """
-    return _Message(plain_signs(message[:MESSAGE_CHARS]), now.date()).periods()
+    return _PeriodFinder(plain_signs(message[:MESSAGE_CHARS]), now.date()).periods()
 
 
-class _Message:
+class _PeriodFinder:
     """A message's tokens; each method reads one part at a token and tells where it ends."""
 
     def __init__(self, text: str, today: date) -> None:
@@ -398,14 +398,14 @@ class _Message:
         return word not in _words("lookups") | FUNCTION_WORDS and self._word(first + 1) in _words("object")
 
 
-def _token(match: re.Match[str]) -> _Token:
+def _token(match: re.Match[str]) -> _PeriodToken:
     small = match[0].lower()
     form = match.lastgroup or ""
     if form == "word" and (spelt := _spelt(small)) != small:
         again = _TOKEN.fullmatch(spelt)
         assert again is not None
-        return _Token(spelt, *match.span(), again.lastgroup or "", again)
-    return _Token(small, *match.span(), form, match)
+        return _PeriodToken(spelt, *match.span(), again.lastgroup or "", again)
+    return _PeriodToken(small, *match.span(), form, match)
 
 
 @cache
