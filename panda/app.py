@@ -87,6 +87,10 @@ def _workspace_opener() -> OpenWorkspace:
     return opener
 
 
+_TRUSTED_SETTINGS = ("root", "cache_dir", "web_allow", "web_browser", "search_provider")
+"""Settings that must be trusted before any turn runs."""
+
+
 class App:
     """
     Everything that runs turns of one user, with models that outlive it and are loaded when they are asked.
@@ -94,7 +98,7 @@ class App:
     """
 
     def __init__(self, settings: Settings, store: UserStore, layers: Layers) -> None:
-        require_trust(settings, "root", "cache_dir", "web_allow", "web_browser", "search_provider")
+        require_trust(settings, *_TRUSTED_SETTINGS)
         self._usual_layers = layers
         if settings.models_by_layer:
             layers = layers.serving(settings.models_by_layer)

@@ -82,8 +82,8 @@ _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved
 
 def find_forms(texts: Iterable[str]) -> re.Pattern[str]:
     r"""
-    Finds texts as files may hold them: in any case, composed or not, over any blanks and line breaks, escaped
-    as in JSON (within JSON), a URL, HTML or Markdown.
+    Return a pattern for texts as files may hold them: in any case, composed or not, over any blanks and line
+    breaks, escaped as in JSON (within JSON), a URL, HTML or Markdown.
 
     >>> bool(find_forms(["4711 blé"]).search('{"a": "it is 4711\\nBL\\u00c9"}'))
     True
@@ -172,7 +172,9 @@ class _Eraser:
         return len(self._pattern.findall(_text(data))) if any(core in low for core in self._cores) else 0
 
     def clean(self, path: Path, data: bytes, *, scrubs: bool = False) -> bytes:
-        """Content without the texts; with *scrubs* without calls, entities, topics and digests either."""
+        """
+        Return content without the texts; with *scrubs* without calls, entities, topics and digests either.
+        """
         text = _text(data)
         name = path.name
         self._scrubs = scrubs
@@ -190,7 +192,7 @@ class _Eraser:
         return self._pattern.sub(lambda _: self.mark, text)
 
     def value(self, value: Any, key: str = "", *, free: bool = False) -> Any:
-        """A JSON value without the texts; *free*: within a value whose keys are not panda's."""
+        """Return a JSON value without the texts; *free*: within a value whose keys are not panda's."""
         if isinstance(value, str):
             is_digest = key == "etag" or (free and re.fullmatch("[0-9a-f]{16,64}", value))
             is_digest = is_digest or (self._is_of_documents and key in ("sha256", "text_sha256"))
@@ -270,7 +272,7 @@ class Forgetting:
 
     @property
     def at(self) -> str:
-        """The time of the mark: that of the one that was cut short, else the present."""
+        """Return the time of the mark: that of the run that was cut short, else the present."""
         if (cut_short := read_cut_short(self._store.root)) is not None:
             return render_time(cut_short.at)
         return render_time(self._store.clock().replace(microsecond=0))
@@ -278,8 +280,8 @@ class Forgetting:
     @contextmanager
     def locked(self, users: Iterable[str], but: str | None = None) -> Iterator[None]:
         """
-        While the block runs no turn of these users runs or begins (LockHeldError), and no run goes on; the
-        caller holds the lock of the session *but*.
+        Keep every turn of these users from running or beginning (LockHeldError), and every run from going on,
+        while the block runs; the caller holds the lock of the session *but*.
         """
         stores = [self._store.of(user) for user in users]
         holder = f"panda forget (process {os.getpid()})"
@@ -308,8 +310,9 @@ class Forgetting:
 
     def of_subject(self, entity: str, relation: str) -> Wanted | None:
         """
-        All that was ever said of it: under its key, in sentences, and in what corrected them. Of a sentence
-        that says more only the clause about it goes, unless the sentence itself is named. None: nothing was.
+        Return all that was ever said of the subject: under its key, in sentences, and in what corrected them.
+        Of a sentence that says more only the clause about it goes, unless the sentence itself is named. None:
+        nothing was.
         """
         assertions = self._assertions()
         named = next(
@@ -353,7 +356,7 @@ class Forgetting:
         return replace(wanted, turns=wanted.turns | turns, rests=rests)
 
     def of_turn(self, number: int) -> Wanted:
-        """A whole turn: what was told everywhere, what was asked and answered from its session."""
+        """Return a whole turn: what was told everywhere, what was asked and answered from its session."""
         turn = self._store.turn(number)
         assertions = self._assertions()
         about = _load(turn / METADATA_JSON)
@@ -454,7 +457,7 @@ class Forgetting:
         return list(state.log.assertions)
 
     def places_of_things(self, things: Sequence[ToldThing]) -> list[Place]:
-        """The places of all that things say, as `places` has them."""
+        """Return the places of all that things say, as `places` has them."""
         return self.places(self._of_things(things, self._assertions()))
 
     def forget_in_turn(
@@ -477,7 +480,7 @@ class Forgetting:
 
     def seal_turns(self, numbers: Iterable[int]) -> list[int]:
         """
-        Seal turns, as they are, in which an earlier version forgot something without sealing them; gives the
+        Seal turns, as they are, in which an earlier version forgot something without sealing them; return the
         numbers of those that were sealed.
         """
         sealed = []
@@ -493,11 +496,11 @@ class Forgetting:
         return sealed
 
     def places(self, wanted: Wanted) -> list[Place]:
-        """Every place, by path; what stays where it is last. Nothing is written."""
+        """Return every place, by path; what stays where it is last. Nothing is written."""
         return _Walk(self._store, self._caches, wanted, self.at).places
 
     def run(self, wanted: Wanted) -> list[Place]:
-        """Forget, under `locked`; returns the places where it was, and those that stay."""
+        """Forget, under `locked`; return the places where it was, and those that stay."""
         files.sweep_below(self._store.root)
         walk = _Walk(self._store, self._caches, wanted, self.at, self._again)
         walk.run()
@@ -552,7 +555,7 @@ class _Walk:
         self.places = [*places, *self._left.values()]
 
     def _files(self) -> Iterator[Path]:
-        """The files of the users or of none, and directories that may not be looked into."""
+        """Yield the files of the users or of none, and directories that may not be looked into."""
         store = self._store
         seen = set[str]()
         users = (None, *self._wanted.users)
@@ -582,7 +585,10 @@ class _Walk:
         )
 
     def _owner(self, path: Path) -> tuple[str | None, int, Path | None]:
-        """User, number and directory of the turn that a file of the store is of, as far as it is of one."""
+        """
+        Return the user, number and directory of the turn that a file of the store is of, as far as it is of
+        one.
+        """
         where = path.relative_to(self._store.root).as_posix()
         if match := _TURN.match(where):
             return match[1] or match[2], int(match[3]), self._store.root / match[0]
@@ -644,7 +650,9 @@ class _Walk:
                     yield path, content
 
     def _of_turn(self, directory: Path, paths: Sequence[Path]) -> Iterator[tuple[Path, bytes]]:
-        """The files of a turn that change; its metadata first: after a kill the mark says that it is held."""
+        """
+        Yield the files of a turn that change; its metadata first: after a kill the mark says that it is held.
+        """
         wanted = self._wanted
         eraser = self._eraser
         metadata = directory / METADATA_JSON
@@ -694,8 +702,9 @@ class _Walk:
         self, directory: Path, metadata: Mapping[str, Any], changed: Mapping[Path, bytes]
     ) -> dict[str, str] | None:
         """
-        The seal of a turn once some of its files have changed; None while the turn runs. A digest of a file
-        that stays is taken over, so that what changed before is still seen; a turn without seal gets one.
+        Return the seal of a turn once some of its files have changed; None while the turn runs. A digest of a
+        file that stays is taken over, so that what changed before is still seen; a turn without seal gets
+        one.
         """
         former = metadata.get(SEAL)
         if not isinstance(former, dict):
@@ -716,7 +725,10 @@ class _Walk:
         return data
 
     def _other(self, path: Path, data: bytes) -> bytes:
-        """A file of no turn; what a run says of a turn that held it is not judged any more."""
+        """
+        Return the cleaned content of a file of no turn; what a run says of a turn that held it is not judged
+        any more.
+        """
         eraser = self._eraser
         parts = []
         eraser.begin(is_own=False)

@@ -150,6 +150,8 @@ def require_owners(settings: Settings) -> None:
 
 
 _BELONGS = "belongs to another user"
+_UNREADABLE_RUN = (FileFormatError, StoreError, UntrustedError, KeyError, TypeError, ValueError)
+"""What reading the run file of another program or version raises."""
 
 
 def _foreign_places(settings: Settings) -> dict[Path, str]:
@@ -282,7 +284,7 @@ def claims_of(settings: Settings) -> list[Claim]:
         claims += [_claim_of_link(link, target) for link, target in _leaving_links(settings)]
         root = os.path.realpath(settings.root)
         for run in sorted(Layout(Path(root)).runs.glob(f"*/{RUN_JSON}")):
-            with suppress(FileFormatError, StoreError, UntrustedError, KeyError, TypeError, ValueError):
+            with suppress(*_UNREADABLE_RUN):
                 place = os.path.realpath(run)
                 turns = read_json(run)["turns"]
                 others = {os.path.realpath(turn["root"]) for turn in turns if turn.get("root")} - {root}

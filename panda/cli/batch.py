@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _NAMED = 20
 
 
-@excludes("resume", "live", "save", "new_user", fix="leave it out: a run has its own")
-@excludes("dry_run", "resume", "out", "junit", "html", "retry_failed")
+@excludes("resume", ["live", "save", "new_user"], fix="leave it out: a run has its own")
+@excludes("dry_run", ["resume", "out", "junit", "html", "retry_failed"])
 @requires("address", "engine", "dask")
 @requires("live", "save", True)
-@excludes("address", "live", "jobs", fix="leave it out: the cluster has its own workers and its own copies")
+@excludes("address", ["live", "jobs"], fix="leave it out: the cluster has its own workers and its own copies")
 def batch(
     invocation: Invocation,
     queries: Annotated[

@@ -295,7 +295,7 @@ class OptionRule:
     fix: str  # what to do, where leaving the option out does not say it
 
 
-def excludes(option: str, *others: str, fix: str = "") -> Callable[[_Command], _Command]:
+def excludes(option: str, others: Sequence[str], *, fix: str = "") -> Callable[[_Command], _Command]:
     """Mark a command: where one option is given, *others* would be ignored; "" says to leave one out."""
     return _marking([OptionRule(other, option, None, fix) for other in others])
 

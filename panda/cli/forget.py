@@ -22,7 +22,7 @@ _COLUMNS = ("count", "place", "what to do")
 _OWN_FILE = "a note is your own file"
 
 
-@excludes("seal", "text", "dry_run")
+@excludes("seal", ["text", "dry_run"])
 def forget(
     invocation: Invocation,
     names: Annotated[

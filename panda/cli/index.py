@@ -95,7 +95,7 @@ def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, 
         )
 
 
-@excludes("full", "user", fix="leave it out: --full is for all users")
+@excludes("full", ["user"], fix="leave it out: --full is for all users")
 @requires("limit", "summaries", True)
 @requires("max_seconds", "summaries", True)
 def rebuild(

@@ -309,12 +309,12 @@ def merge(
         merged = merge_files(memory, files)
     facts = count_noun(len(merged.assertions), "fact")
     records = count_noun(len(merged.conflicts), "conflict record")
-    invocation.reporter.step(f"merged: {facts}, {records}; {merged.known} known")
+    invocation.reporter.step(f"merged: {facts}, {records}; {merged.existing_count} known")
     data = {
         "user": user,
         "appended": _lines(merged.assertions, user),
         "conflicts": encode(merged.conflicts),
-        "known": merged.known,
+        "known": merged.existing_count,
     }
     return Result(data)
 
@@ -352,7 +352,7 @@ def conflicts(invocation: Invocation) -> Result:
     )
 
 
-@excludes("winner", "value", "type_")
+@excludes("winner", ["value", "type_"])
 def resolve_conflict(
     invocation: Invocation,
     conflict: Annotated[

@@ -34,12 +34,7 @@ _MISSES = ("report", "run")
 @requires("on_miss", "mode", "simulate")
 @excludes(
     "resume",
-    "selection",
-    "mode",
-    "session",
-    "since",
-    "status",
-    "on_miss",
+    ["selection", "mode", "session", "since", "status", "on_miss"],
     fix="leave it out: a run has its own",
 )
 def replay(

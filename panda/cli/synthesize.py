@@ -18,7 +18,7 @@ FACTS_HELP = 'Facts of this file, {"facts": […], "conflicts": […]}, not the 
 _COLUMNS = ("entity", "relation", "value", "conf.", "", "other value", "conf.")
 
 
-@excludes("facts", "user", fix="leave it out: the facts are those of the file")
+@excludes("facts", ["user"], fix="leave it out: the facts are those of the file")
 def synthesize_scope(
     invocation: Invocation,
     scope: Annotated[

@@ -74,14 +74,16 @@ _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
 _QUERY_CHARS = 60
 
 
-@excludes("resume", "query", "continue_", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
-@excludes("chosen_models", "resume", "resume_all", "discard", fix=_RESUMED)
-@excludes("resume", "with_", fix=_HAS_DOCUMENTS)
-@excludes("resume_all", "query", "continue_", "mode", "seed", "image", "with_", "dry_run", fix=_RESUMED)
-@excludes("resume_all", "resume")
-@excludes("discard", "query", "resume", "resume_all", "session", "mode", "seed", "image", "with_", "dry_run")
-@excludes("require_answer", "resume_all", "discard", "dry_run")
-@excludes("continue_", "session", "discard")
+@excludes("resume", ["query", "continue_", "session", "mode", "seed", "image", "dry_run"], fix=_RESUMED)
+@excludes("chosen_models", ["resume", "resume_all", "discard"], fix=_RESUMED)
+@excludes("resume", ["with_"], fix=_HAS_DOCUMENTS)
+@excludes("resume_all", ["query", "continue_", "mode", "seed", "image", "with_", "dry_run"], fix=_RESUMED)
+@excludes("resume_all", ["resume"])
+@excludes(
+    "discard", ["query", "resume", "resume_all", "session", "mode", "seed", "image", "with_", "dry_run"]
+)
+@excludes("require_answer", ["resume_all", "discard", "dry_run"])
+@excludes("continue_", ["session", "discard"])
 def turn(
     invocation: Invocation,
     query: Annotated[str | None, argument("The query; - reads it from standard input.", "QUERY|-")] = None,
@@ -428,9 +430,9 @@ def _halted_or_asked(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     return Result(done.data, str(done.data["question"]), exit_code=ASKED_BACK)
 
 
-@excludes("turn", "query", "continue_", "session", "mode", "seed", "with_", fix=_OWN)
-@excludes("continue_", "session")
-@excludes("plan", "draft", fix="--plan stops before the draft: leave one of the two out")
+@excludes("turn", ["query", "continue_", "session", "mode", "seed", "with_"], fix=_OWN)
+@excludes("continue_", ["session"])
+@excludes("plan", ["draft"], fix="--plan stops before the draft: leave one of the two out")
 def gather(
     invocation: Invocation,
     turn: Annotated[

@@ -18,7 +18,8 @@ from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_text
 from panda.language.words import split_terms
 
-_MOST_CHARS, _DAY_SECONDS = 2_000, 86_400
+_MOST_CHARS = 2_000
+_DAY_SECONDS = 86_400
 _MOST_DEPTH = 20
 _LONGEST_RESULT = 10**15
 _SPAN = lazy_pattern(
@@ -115,12 +116,12 @@ def work_out(
         )
     if result.unit and not claimed.unit:
         raise ComputationError(f"{value} lacks the unit of {expression}: {result.unit_name}")
-    given = result.value
+    computed = result.value
     if claimed.unit == "%" and result.unit != "%":
-        given *= 100
-    if abs(abs(given) - abs(claimed.value)) > _step(value) * claimed.size / 2:
+        computed *= 100
+    if abs(abs(computed) - abs(claimed.value)) > _step(value) * claimed.size / 2:
         unit = f" {claimed.unit_name}" if claimed.unit else ""
-        ratio = given / claimed.size
+        ratio = computed / claimed.size
         gives = f"far more than {value}"
         if abs(ratio) < _LONGEST_RESULT:
             gives = f"{float(ratio):,.2f}".rstrip("0").rstrip(".") + unit
@@ -154,7 +155,7 @@ def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | Non
         return None
     ends = []
     for text in (asked["first"], asked["last"]):
-        dates = [found.claim.value for found in scan(text) if found.claim.kind == "date"]
+        dates = [mention.claim.value for mention in scan(text) if mention.claim.kind == "date"]
         if len(dates) != 1 or not is_held(text):
             raise ComputationError(f"{text} is no date or time of the lines that are cited")
         ends.append(dates[0])
@@ -200,7 +201,7 @@ class _Parser:
 
     @property
     def addends(self) -> int:
-        """How many numbers the sum that was read last adds."""
+        """Return how many numbers the sum that was read last adds."""
         return self._added
 
     def _next(self, *names: str) -> re.Match[str] | None:
@@ -413,7 +414,9 @@ class _Parser:
         quantities = []
         for line in named[0]:
             amounts = [
-                found.amount for found in scan(line) if found.amount and found.amount.value is not None
+                mention.amount
+                for mention in scan(line)
+                if mention.amount and mention.amount.value is not None
             ]
             sizes = [(amount, *size_of(amount.unit)) for amount in amounts]
             fitting = [

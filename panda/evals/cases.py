@@ -38,7 +38,7 @@ class Kind:
     read: Callable[[Reply[Any]], object] | None = None  # reads the answer from the reply; None: the property
 
     def recipe_key(self, book: RecipeBook) -> str:
-        """The recipe that is measured, or what judges."""
+        """Return the key of the recipe that is measured, or of the one that judges."""
         if "/" in self.step or not self.step:
             return self.step or self.name
         return book.recipe_for(self.step, "chat").key
@@ -181,8 +181,8 @@ class Case(Record, frozen=True, kw_only=True):
 
 def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
     """
-    The cases of a file, or of all `*.jsonl` files of a directory. Raises FileFormatError: one is wrong by
-    itself or, with a book, is no answer of its recipe; NotFoundError: there is none.
+    Return the cases of a file, or of all `*.jsonl` files of a directory. Raises FileFormatError: one is wrong
+    by itself or, with a book, is no answer of its recipe; NotFoundError: there is none.
     """
     cases: list[Case] = []
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]

@@ -137,7 +137,7 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
 
 
 def render_label(label: str | Iterable[str]) -> str:
-    """A label as one text, a list without regard to order and case."""
+    """Return a label as one text, a list without regard to order and case."""
     return label if isinstance(label, str) else "; ".join(sorted(part.lower() for part in label))
 
 
@@ -156,7 +156,7 @@ class KindReport(Whole, frozen=True):
 
     @property
     def row(self) -> tuple[object, ...]:
-        """Under COLUMNS."""
+        """Return the cells of the table row under COLUMNS."""
         low, high = self.interval
         interval = f"{low:.2f}–{high:.2f}"
         accuracy = f"{self.accuracy:.2f}"
@@ -193,7 +193,7 @@ def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
 
 
 def find_interval(right: int, of: int) -> tuple[float, float]:
-    """Wilson's, of a share."""
+    """Return Wilson's confidence interval of a share."""
     share = right / of
     square = _Z90**2
     middle = (share + square / (2 * of)) / (1 + square / of)

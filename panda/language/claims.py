@@ -199,15 +199,16 @@ _MOST_SIDES = 4
 
 def find_claims(text: str) -> list[Claim]:
     """
-    The amounts, prices, dates and addresses in a text that a source must hold, in order; a range is two.
-    Names are no part of it: whether a word is one depends on what else is known (panda/language/names.py).
+    Return the amounts, prices, dates and addresses in a text that a source must hold, in order; a range is
+    two. Names are no part of it: whether a word is one depends on what else is known
+    (panda/language/names.py).
     """
-    return [found.claim for found in scan(plain_text(text)) if found.claims]
+    return [mention.claim for mention in scan(plain_text(text)) if mention.claims]
 
 
 @lru_cache(maxsize=256)
 def scan(text: str) -> tuple[Found, ...]:
-    """Everything that a text, as plain_text gives it, claims or supports, where it stands."""
+    """Return everything that a text, as plain_text gives it, claims or supports, where it stands."""
     return tuple(_with_durations(text, [_with_year(text, mention) for mention in _Scanner(text).run()]))
 
 
@@ -225,7 +226,7 @@ def _with_year(text: str, mention: Found) -> Found:
 
 
 def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
-    """The claims, "2 h 45 min" as one whose parts claim nothing of their own."""
+    """Yield the claims, with "2 h 45 min" as one whose parts claim nothing of their own."""
     at = 0
     while at < len(claims):
         end = at + 1
@@ -240,7 +241,8 @@ def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
         seconds = sum((amount.value or 0) * size_of(amount.unit)[0] for amount in amounts)
         value = Fraction(seconds / size_of(unit)[0])
         whole = replace(amounts[0], value=value, unit=unit, written=_render(value))
-        first, last = parts[0].start, parts[-1].end
+        first = parts[0].start
+        last = parts[-1].end
         yield Found(
             Claim(text[first:last], "quantity", f"{_render(value)} {unit}"), first, last, amount=whole
         )
@@ -250,7 +252,8 @@ def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
 def _goes_on(text: str, first: Found, second: Found) -> bool:
     if not first.amount or not second.amount or text[first.end : second.start] not in (" ", " and ", ", "):
         return False
-    (large, base), (small, same) = size_of(first.amount.unit), size_of(second.amount.unit)
+    large, base = size_of(first.amount.unit)
+    small, same = size_of(second.amount.unit)
     return base == same == "s" and large > small
 
 
@@ -285,23 +288,24 @@ class _Scanner:
                 rest = f"text:{self._text[match.start() :]}"
                 yield self._keyed(match.start(), match.end(), match[0], rest)
                 return
-            end, form = 0, match.lastgroup or ""
-            for found in readers[form](match):
-                yield found
-                end, count = max(end, found.end), count + 1
+            end = 0
+            form = match.lastgroup or ""
+            for mention in readers[form](match):
+                yield mention
+                end, count = max(end, mention.end), count + 1
                 if count == _MOST_CLAIMS:
                     break
             if not end and form in ("site", "phone") and _DIGIT.search(match[0]):  # what it is made of counts
-                for found in self._read_inside(match):
-                    yield found
-                    end = max(end, found.end)
+                for mention in self._read_inside(match):
+                    yield mention
+                    end = max(end, mention.end)
             at = max(end, match.start() + 1)
 
     def _found(self, start: int, end: int, kind: Kind, value: str, **more: object) -> Found:
         return Found(Claim(self._text[start:end], kind, value), start, end, **more)  # type: ignore[arg-type]
 
     def _keyed(self, start: int, end: int, value: str, *keys: str) -> Found:
-        """A number that only the same writing supports."""
+        """Return a number that only the same writing supports."""
         return self._found(start, end, "number", value, needs=frozenset(keys), gives=frozenset(keys))
 
     def _amount(self, start: int, end: int, amount: Amount, keys: frozenset[str] = _NONE) -> Found:
@@ -327,7 +331,8 @@ class _Scanner:
 
     def _read_url(self, match: re.Match[str]) -> Iterator[Found]:
         url = match[0]
-        unopened, end = url.count(")") - url.count("("), len(url)
+        unopened = url.count(")") - url.count("(")
+        end = len(url)
         while end and (url[end - 1] in ".,;:!?'*_]}" or (url[end - 1] == ")" and unopened > 0)):
             unopened, end = unopened - (url[end - 1] == ")"), end - 1
         url, end = url[:end], match.start() + end
@@ -335,7 +340,8 @@ class _Scanner:
         host = re.split(r"[/:?#]", bare, maxsplit=1)[0].lower()
         gives = {f"site:{host}"}
         if match.lastgroup == "url":
-            value, needs = url, frozenset((f"url:{url}",))
+            value = url
+            needs = frozenset((f"url:{url}",))
             gives |= {f"site:{bare}", f"site:{bare.rstrip('/')}"}
         elif is_host(host):
             value = bare.rstrip("/") if "/" in bare.rstrip("/") else host
@@ -385,8 +391,8 @@ class _Scanner:
         if lasts := _GLUED_DURATION.fullmatch(word):
             sizes = zip(lasts.groups(), (3600, 60, 1), strict=True)
             seconds = Fraction(sum(int(part or 0) * size for part, size in sizes))
-            found = self._amount(start, end, Amount(seconds, _render(seconds), unit="s"))
-            return replace(found, needs=keys, gives=keys)
+            mention = self._amount(start, end, Amount(seconds, _render(seconds), unit="s"))
+            return replace(mention, needs=keys, gives=keys)
         if times := re.fullmatch(r"x(\d{1,3})|(\d{1,3})x", word):  # "liner x2"
             number = Fraction(times[1] or times[2])
             return replace(self._amount(start, end, Amount(number, _render(number))), needs=keys)
@@ -396,7 +402,8 @@ class _Scanner:
     # numbers in words
 
     def _read_words(self, match: re.Match[str]) -> Iterator[Found]:
-        text, (start, end) = self._text, match.span()
+        text = self._text
+        start, end = match.span()
         if match[0].lower() == "zero" and text[max(0, start - 6) : start] in ("below ", "above "):
             return
         numbers = number_from_words(match[0], self._language)
@@ -417,13 +424,13 @@ class _Scanner:
                 if part["added"]
                 else value * FRACTION_WORDS[part["times"].lower()]
             )
-        found = self._measured(start, end, value, str(last))
-        amount = found.amount
+        mention = self._measured(start, end, value, str(last))
+        amount = mention.amount
         is_pronoun = match[0].lower() == "one" and amount and not (amount.unit or amount.head)
-        yield replace(found, claims=False) if is_pronoun else found
+        yield replace(mention, claims=False) if is_pronoun else mention
 
     def _read_part(self, match: re.Match[str]) -> Iterator[Found]:
-        """ "half an hour", "a third of": part of one."""
+        """Yield the amount of "half an hour" or "a third of": part of one."""
         part = FRACTION_WORDS[match[0].lower().split()[-1]]
         if article := _ARTICLE.match(self._text, match.end()):
             yield self._measured(match.start(), article.end(), part, str(part))
@@ -447,7 +454,9 @@ class _Scanner:
     # numbers in digits
 
     def _read_number(self, match: re.Match[str]) -> Iterator[Found]:
-        text, written, first = self._text, match["digits"], match.start("digits")
+        text = self._text
+        written = match["digits"]
+        first = match.start("digits")
         start, end = match.span()
         currency = currency_code(match["before"]) if match["before"] else None
         is_operand = match["sign"] and re.search(r"[\d)][ ]?\Z", text[max(0, start - 2) : start])
@@ -455,7 +464,8 @@ class _Scanner:
         label = self._label(start)
         spaced = _SPACED.match(text, first)
         if spaced and self._is_grouped(spaced, currency):
-            written, end = spaced[0].replace(" ", ""), spaced.end()
+            written = spaced[0].replace(" ", "")
+            end = spaced.end()
         value: Fraction | None
         if split := self._fraction(written, end):
             value, end = split
@@ -471,7 +481,8 @@ class _Scanner:
                 return
             chain = [] if spaced else self._range(end, written, currency, sign)
             if chain:
-                yield self._like(chain[-1], start, end, value and sign * value, written, currency)
+                signed = value and sign * value
+                yield self._like(chain[-1], start, end, value=signed, written=written, currency=currency)
                 yield from chain
                 return
             name = _GLUED_BEFORE.search(text, max(0, start - 20), start)
@@ -487,7 +498,8 @@ class _Scanner:
     def _fraction(self, written: str, end: int) -> tuple[Fraction, int] | None:
         if not written.isdigit() or len(written) > _LONGEST_NUMBER_CHARS:
             return None
-        mixed, plain = _SPLIT.match(self._text, end), _BOTTOM.match(self._text, end)
+        mixed = _SPLIT.match(self._text, end)
+        plain = _BOTTOM.match(self._text, end)
         if mixed and mixed["space"] and 0 < int(mixed["top"]) < int(mixed["bottom"]) <= 16:
             return Fraction(written) + Fraction(int(mixed["top"]), int(mixed["bottom"])), mixed.end()
         before = self._text[end - len(written) - 1 : end - len(written)]
@@ -521,14 +533,16 @@ class _Scanner:
         return False
 
     def _range(self, end: int, written: str, currency: str | None, sign: int, depth: int = 0) -> list[Found]:
-        """What a number is joined to: the upper end of a range, the other sides of "36 x 27 x 2 cm"."""
-        text, other = self._text, _RANGE.match(self._text, end)
+        """Return what a number is joined to: the end of a range, the other sides of "36 x 27 x 2 cm"."""
+        text = self._text
+        other = _RANGE.match(self._text, end)
         if not other or (unit_after(text, end)[0] and not _SIDES.match(other[0])):
             return []
         if currency and not other["before"] and self._measures_else(other):
             return []
         shared = currency_code(other["before"]) if other["before"] else currency
-        upper, lower = self._value(other["digits"], shared, other.end()), self._value(written, shared, end)
+        upper = self._value(other["digits"], shared, other.end())
+        lower = self._value(written, shared, end)
         if upper is None or lower is None:
             return []
         if other["dash"] and sign > 0 and not lower < upper:
@@ -538,7 +552,10 @@ class _Scanner:
             upper, start = -upper, other.start("minus")
         sides = depth < _MOST_SIDES and other["times"]
         if further := self._range(other.end(), other["digits"], shared, sign, depth + 1) if sides else []:
-            return [self._like(further[-1], start, other.end(), upper, other["digits"], shared), *further]
+            before = self._like(
+                further[-1], start, other.end(), value=upper, written=other["digits"], currency=shared
+            )
+            return [before, *further]
         second = self._measured(start, other.end(), upper, other["digits"], currency=shared)
         amount = second.amount
         if amount is None or (other["times"] and not _is_side(amount)):
@@ -556,9 +573,16 @@ class _Scanner:
         return noun is not None and noun[1].lower() not in FUNCTION_WORDS
 
     def _like(
-        self, other: Found, start: int, end: int, value: Fraction | None, written: str, currency: str | None
+        self,
+        other: Found,
+        start: int,
+        end: int,
+        *,
+        value: Fraction | None,
+        written: str,
+        currency: str | None,
     ) -> Found:
-        """A number in the unit or currency of the one that it is joined to."""
+        """Return a number in the unit or currency of the one that it is joined to."""
         assert other.amount is not None
         currency, label = currency or other.amount.currency, self._label(start)
         amount = replace(other.amount, value=value, written=written, currency=currency, label=label)
@@ -567,14 +591,15 @@ class _Scanner:
         return self._timed(mention) if is_bare or amount.unit == "h" else mention
 
     def _parts(self, start: int, written: str) -> Iterator[Found]:
-        """Digits whose separators make no single number: a version, or a list without blanks."""
+        """Yield digits whose separators make no single number: a version, or a list without blanks."""
         if re.fullmatch(r"[\d.]+", written):
             end = start + len(written)
             yield self._timed(self._keyed(start, end, written, f"written:{written}"))
             return
         for part in re.finditer(r"[\d.]+", written):
             value = normal_number(part[0])
-            first, last = start + part.start(), start + part.end()
+            first = start + part.start()
+            last = start + part.end()
             if value and len(value) <= _LONGEST_NUMBER_CHARS:
                 yield self._amount(first, last, Amount(Fraction(value), part[0]))
             else:
@@ -598,17 +623,24 @@ class _Scanner:
             value *= 10**places
         after, end_of_currency = currency_after(text, end)
         if after and currency in (None, "USD", after):
-            currency, end = after, end_of_currency
+            currency = after
+            end = end_of_currency
         near = text[start - 1 : start] in ("", " ", "~", "≈")
         about = _ABOUT.search(text, max(0, start - 24), start) if near else None
-        beyond = 0 if about is None else (1 if about["below"] else -1 if about["above"] else 0)
+        beyond = 0
+        if about and about["below"]:
+            beyond = 1
+        elif about and about["above"]:
+            beyond = -1
         amount = Amount(value, written, currency, about=bool(about), beyond=beyond)
         if currency:
-            rate, rates = rate_after(text, end)[0], self._line_rates(start, end)
+            rate = rate_after(text, end)[0]
+            rates = self._line_rates(start, end)
             return self._amount(start, end, replace(amount, rate=rate, rates=rates))
         unit, end_of_unit = unit_after(text, end)
         if text[end : end + 1] == '"' and self._closes_no_quote(end):
-            unit, end_of_unit = "in", end + 1
+            unit = "in"
+            end_of_unit = end + 1
         if unit:
             self._last_unit = (unit, end_of_unit)
             below = unit.startswith("°") and _BELOW_ZERO.match(text, end_of_unit)
@@ -658,29 +690,35 @@ class _Scanner:
             version=version,
         )
         name = _NAME_BEFORE.search(text, max(0, start - 40), start)
-        keys = set(token.gives) if token else {f"written:{written}"} if version else set()
+        keys: set[str] = set(token.gives) if token else set()
+        if version and not token:
+            keys.add(f"written:{written}")
         if name and name[1][0].isupper():
             keys.add(f"token:{fold_name(name[1])}{fold_name(written)}")
-        found = self._amount(start, end, amount, frozenset(keys))
+        mention = self._amount(start, end, amount, frozenset(keys))
         if _DIVIDED.search(text, max(0, start - 3), start):  # "$90 / 2" is half of it
-            found = replace(found, needs=found.needs | {f"part:{written}"})
-        return found if rate or counts or label else self._timed(found)
+            mention = replace(mention, needs=mention.needs | {f"part:{written}"})
+        return mention if rate or counts or label else self._timed(mention)
 
-    def _timed(self, found: Found) -> Found:
+    def _timed(self, mention: Found) -> Found:
         """Return a number with what else it may be by what stands beside it: a time or a day."""
-        read = read_beside(self._text, found.start, found.end, self._language)
+        read = read_beside(self._text, mention.start, mention.end, self._language)
         if read is None:
-            return found
-        return replace(found, needs=found.needs.union(read.needs), gives=found.gives.union(read.gives))
+            return mention
+        return replace(mention, needs=mention.needs.union(read.needs), gives=mention.gives.union(read.gives))
 
     def _closes_no_quote(self, at: int) -> bool:
         line = self._text.rfind("\n", 0, at) + 1
         return (bisect(self._quotes, at - 1) - bisect(self._quotes, line - 1)) % 2 == 0
 
     def _run(self, end: int) -> tuple[list[str], bool, int]:
-        """The words that belong to a number, whether the first is joined to it, and the index behind them."""
+        """
+        Return the words that belong to a number, whether the first is joined to it, and the index behind
+        them.
+        """
         of = _OF.match(self._text, end)
-        at, joined = of.end() if of else end, False
+        at = of.end() if of else end
+        joined = False
         words: list[str] = []
         while len(words) < _RUN_WORDS and (match := _RUN_WORD.match(self._text, at)):
             word = match["word"].lower()
@@ -701,7 +739,9 @@ class _Scanner:
         return frozenset(LANGUAGES) - others
 
     def _place_behind(self, end: int) -> list[str]:
-        """The word that a number without one of its own is told of: "gallery" of "30 on the gallery"."""
+        """
+        Return the word that a number without a word of its own belongs to: "gallery" of "30 on the gallery".
+        """
         words = _PLACE.match(self._text, end)
         return [word for word in words[0].split() if word not in FUNCTION_WORDS][:1] if words else []
 
@@ -768,12 +808,12 @@ class _Scanner:
 
 
 def _is_side(amount: Amount) -> bool:
-    """Whether a number behind a sign of multiplication may be a side of something, not what is multiplied."""
+    """Return whether a number behind a multiplication sign may be a length, as of a side, and no factor."""
     return not amount.currency and (not amount.unit or amount.unit == "px" or size_of(amount.unit)[1] == "m")
 
 
 def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bool]:
-    """Which word of a run is counted, and whether that is sure."""
+    """Return the word of a run that is counted, and whether that is sure."""
     if not run or joined:
         return (run[0], True) if run else ("", False)
     if value == 1:
@@ -784,6 +824,8 @@ def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bo
 
 def is_plural(word: str) -> bool:
     """
+    Return whether a word is a plural by its form.
+
     >>> is_plural("laptops"), is_plural("people"), is_plural("bus"), is_plural("glass")
     (True, True, False, False)
     """
@@ -792,7 +834,7 @@ def is_plural(word: str) -> bool:
 
 
 def _render(value: Fraction) -> str:
-    """A number as decimals; as a fraction where they would never end."""
+    """Return a number as decimals; as a fraction where they would never end."""
     below = value.denominator
     places = next((n for n in range(below.bit_length()) if 10**n % below == 0), None)
     if not places:

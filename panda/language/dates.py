@@ -158,13 +158,14 @@ class ReadDate:
 
 def read_date(match: re.Match[str], language: str = "") -> list[ReadDate]:
     """
-    What a match says whose last group is one of DATE_FORMS: one reading, two of a range, none of a word that
-    only looks like a weekday. Normal form: a date, a month "2026-01", a day of a year left open "--01-04", a
-    month alone "--01", a weekday, a time of day, or an instant in UTC (also of no offset). A date that cannot
-    be, or can be read in two ways ("01/04/2026" in English), stays as written and is supported by the same
-    writing only. A time without "am" or "pm" may be meant in both halves of the day.
+    Return what a match says whose last group is one of DATE_FORMS: one date, two of a range, none for a word
+    that only looks like a weekday. Normal form: a date, a month "2026-01", a day of a year left open
+    "--01-04", a month alone "--01", a weekday, a time of day, or an instant in UTC (also of no offset). A
+    date that cannot be, or can be read in two ways ("01/04/2026" in English), stays as written and is
+    supported by the same writing only. A time without "am" or "pm" may be meant in both halves of the day.
     """
-    form, written = match.lastgroup, match[0]
+    form = match.lastgroup
+    written = match[0]
     if form in ("clock", "told_clock"):
         behind = match.string[match.end() : match.end() + 4]
         is_at_the = language != "en" and re.match(r" (?:[A-ZÄÖÜ]|\d\d?\.)", behind)
@@ -238,7 +239,7 @@ def find_days(text: str) -> list[str]:
 
 
 def day_of(text: str) -> datetime | None:
-    """The first whole day that a file name or heading names, in UTC; None if there is none."""
+    """Return the first whole day that a file name or heading names, in UTC; None if there is none."""
     for day in find_days(text):
         with suppress(ValueError):
             return datetime.fromisoformat(day[: len("2026-01-04")]).replace(tzinfo=UTC)
@@ -247,9 +248,9 @@ def day_of(text: str) -> datetime | None:
 
 def span_between(first: str, second: str, *, in_months: bool) -> Fraction | None:
     """
-    How long it is between two values of ReadDate, in seconds or in months, whose days have to be the same;
-    None if they are of two forms. A day without a year is the next one after another that has one before it,
-    or the last one before another behind it; two such days are of a year that has no 29 February.
+    Return the time between two values of ReadDate, in seconds or, with *in_months*, in months; None if their
+    forms differ or, for months, their days. A day without a year is the next one after another that has one
+    before it, or the last one before another behind it; two such days are of a year that has no 29 February.
     """
     texts = [re.sub("^--", "2001-", value) for value in _with_years(first, second)]
     if in_months:
@@ -312,7 +313,8 @@ def _read_instant(written: str) -> ReadDate:
         instant = (local if local.tzinfo else local.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return _as_written(written)
-    value, time = instant.isoformat().replace("+00:00", "Z"), local.time().isoformat(timespec="seconds")
+    value = instant.isoformat().replace("+00:00", "Z")
+    time = local.time().isoformat(timespec="seconds")
     gives = (f"instant:{value}", *_day(written[:4], local.month, local.day).gives, f"time:{time}")
     return ReadDate(value, (f"instant:{value}",), gives)
 
@@ -321,17 +323,25 @@ def _read_digits(written: str, form: str, *, day_first: bool = False) -> ReadDat
     parts = re.split(r"[./-]", written) if form != "compact" else [written[:4], written[4:6], written[6:]]
     first, second, third = [*parts, ""][:3]
     if len(first) == 4:
-        year, month, day = first, int(second), int(third)
+        year = first
+        month = int(second)
+        day = int(third)
     elif "." in written or int(first) > 12 or int(first) == int(second) or (day_first and int(second) <= 12):
-        year, month, day = third, int(second), int(first)
+        year = third
+        month = int(second)
+        day = int(first)
     elif int(second) > 12:
-        year, month, day = third, int(first), int(second)
+        year = third
+        month = int(first)
+        day = int(second)
     else:  # either may be the month
         return _as_written(f"{int(first)}/{int(second)}/{third}")
     if not (1 <= month <= 12 and 1 <= day <= (monthrange(int(first), month)[1] if form == "iso" else 31)):
         return _as_written(written)
-    century = ("19" if year >= "70" else "20") if len(year) == 2 else ""
-    read = _day(f"{century}{year}" or None, month, day)
+    if len(year) == 2:
+        century = "19" if year >= "70" else "20"
+        year = f"{century}{year}"
+    read = _day(year or None, month, day)
     also = (f"number:{written}",) if form == "compact" else ()  # it may be a number of eight digits
     return replace(read, needs=(*read.needs, *also), gives=(*read.gives, *also))
 
@@ -342,7 +352,7 @@ def _day(year: str | None, month: int, day: int, clock: str | None = None) -> Re
         key = f"date:{open_year}"
         return ReadDate(open_year, (key,), (key, f"month:{month}", f"open:{open_year}"))
     value = f"{year}{open_year[1:]}"
-    gives = [*(f"date:{one}" for one in (value, value[:7], open_year)), f"month:{month}"]
+    gives = [*(f"date:{written}" for written in (value, value[:7], open_year)), f"month:{month}"]
     gives.append(f"number:{int(year)}")
     with suppress(ValueError):
         gives.append(f"weekday:{_WEEKDAYS[date(int(year), month, day).weekday()]}")
@@ -387,8 +397,8 @@ def _read_clock(written: str) -> ReadDate:
     if is_noon or small in _calendar("midnight"):
         value = "12:00:00" if is_noon else "00:00:00"
         return ReadDate(value, (f"time:{value}",), (f"time:{value}",))
-    told = _told_time(small)
-    hour, minute, second = told or [*map(int, re.findall(r"\d+", small)), 0, 0][:3]
+    spoken_time = _told_time(small)
+    hour, minute, second = spoken_time or [*map(int, re.findall(r"\d+", small)), 0, 0][:3]
     half = _half_of(small)
     as_told = f"clock:{hour % 12}:{minute:02d}:{second:02d}"
     if hour > 12:  # "16:15 am Bahnhof" is German, where "am" is "at the"
@@ -400,6 +410,6 @@ def _read_clock(written: str) -> ReadDate:
     open_half = 1 <= hour <= 12 and not small.startswith("0")
     parts = tuple(f"number:{int(part)}" for part in re.findall(r"\d+", small))  # "11:14" may be a score
     needs = [f"time:{value}", as_told] if open_half else [f"time:{value}"]
-    if told:
+    if spoken_time:
         needs.append(f"time:{(hour + 12) % 24:02d}:{minute:02d}:00")
     return ReadDate(value, tuple(needs), (f"time:{value}", *parts))

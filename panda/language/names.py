@@ -77,7 +77,7 @@ class Words:
         return sorted(self.places)
 
     def hold(self, name: str) -> bool:
-        """Whether a name, its plural or singular, or it as a German adjective, is one of the words."""
+        """Return whether one of the words is this name, its plural or singular, or its German adjective."""
         if name in self.places:
             return True
         if _IS_CASELESS.match(name):
@@ -105,7 +105,7 @@ def words_of(text: str) -> Words:
         if word not in ("a", "i") or _is_letter(text, match.start()) or not behind.isspace():
             places.setdefault(word, []).append(len(folded))
         folded.append(word)
-    for word in (*_PARTS.findall(text), *(one.replace("-", "") for one in _JOINED.findall(text))):
+    for word in (*_PARTS.findall(text), *(joined.replace("-", "") for joined in _JOINED.findall(text))):
         places.setdefault(fold_name(word), [])
     return Words(
         tuple(folded), tuple(capital), tuple(upper), {word: tuple(at) for word, at in places.items()}
@@ -120,12 +120,16 @@ def _stem_of(word: str) -> str:
 @lru_cache(maxsize=512)
 def find_names(text: str) -> tuple[Name, ...]:
     """
-    The words of a text, as plain_text gives it, that must be names: within a sentence a word with a capital;
-    where every word has one (at the start of a sentence, list item, table cell or title) only what is not
-    ordinary English; in capitals throughout what is no common short form; and whatever stands in another
-    script than the rest. Dates, units, currencies and addresses are none.
+    Return the words of a text, as plain_text gives it, that must be names: within a sentence a word with a
+    capital; where every word has one (at the start of a sentence, list item, table cell or title) only what
+    is not ordinary English; in capitals throughout what is no common short form; and whatever stands in
+    another script than the rest. Dates, units, currencies and addresses are none.
     """
-    taken = [(found.start, found.end) for found in scan(text) if not (found.amount and found.amount.ordinal)]
+    taken = [
+        (mention.start, mention.end)
+        for mention in scan(text)
+        if not (mention.amount and mention.amount.ordinal)
+    ]
     names: list[Name] = []
     at_start = False  # whether only capitals stand between this word and a start
     last_end = -1
@@ -137,7 +141,8 @@ def find_names(text: str) -> tuple[Name, ...]:
     spans = iter([*taken, (len(text) + 1, len(text) + 1)])
     span = next(spans)
     for match in _WORD.finditer(text):
-        word, start = match[0], match.start()
+        word = match[0]
+        start = match.start()
         while span[1] <= start:
             span = next(spans)
         starts = _is_start(text, start)
@@ -157,13 +162,15 @@ def find_names(text: str) -> tuple[Name, ...]:
         if _is_letter(text, start) or _is_name(word, at_start, caseless_text, english, shouted):
             folded = _stem_of(word)
             close = bool(names) and text[names[-1].end : start] == " "
-            shown = re.sub(r"'s?\Z", "", word)
-            names.append(Name(shown, folded, start, start + len(shown), names[-1].folded if close else ""))
+            bare = re.sub(r"'s?\Z", "", word)
+            names.append(Name(bare, folded, start, start + len(bare), names[-1].folded if close else ""))
     return tuple(names)
 
 
 def _is_letter(text: str, at: int, *, nouns: bool = True) -> bool:
-    """Whether a single capital tells the thing before it apart: "zone C"; "I" and "A" only behind a label."""
+    """
+    Return whether a single capital letter is part of a name, as in "zone C"; "I" and "A" only behind a label.
+    """
     if not (text[at].isupper() and _ALONE.match(text, at)):
         return False
     before = re.search(r"([^\W\d_]{2,}) \Z", text[max(0, at - _LOOK_CHARS) : at])
@@ -177,8 +184,8 @@ def _is_letter(text: str, at: int, *, nouns: bool = True) -> bool:
 
 def _is_told_of(text: str, before: int, end: int, *, behind_name: bool) -> bool:
     """
-    Whether a capital stands behind a title ("Frau Ott"), or behind an article or a name and goes on in small
-    letters ("The Galaxy costs").
+    Return whether a capital stands behind a title ("Frau Ott"), or behind an article or a name and goes on in
+    small letters ("The Galaxy costs").
     """
     if is_honorific(text[max(0, before - _LOOK_CHARS) : before].rpartition(" ")[2]):
         return True
@@ -257,30 +264,31 @@ def _is_start(text: str, start: int) -> bool:
 
 def _is_english(text: str) -> bool:
     small = [word for word in re.findall(r"(?<![\w'])[^\W\d_]{2,}(?![\w'])", text) if word.islower()]
-    known = sum(map(is_ordinary, small))
-    return len(small) < 3 or known * 2 >= len(small)
+    ordinary_count = sum(map(is_ordinary, small))
+    return len(small) < 3 or ordinary_count * 2 >= len(small)
 
 
 def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     """
-    The names of a text, in order, that none of its sources has, and those that no source joins so: of "Ana
-    Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
+    Yield the names of a text, in order, that none of its sources has, and those that no source joins so: of
+    "Ana Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
     """
     names = find_names(text)
-    known = [words_of(source) for source in sources if names]
+    source_words = [words_of(source) for source in sources if names]
 
     @cache
     def is_unknown(first: str, name: str) -> bool:
-        is_held = any(words.hold(name) for words in known)
-        return not is_held or (bool(first) and _is_torn(first, name, known))
+        is_held = any(words.hold(name) for words in source_words)
+        return not is_held or (bool(first) and _is_torn(first, name, source_words))
 
     yield from (name for name in names if is_unknown(name.follows, name.folded))
 
 
-def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
+def _is_torn(first: str, second: str, source_words: Sequence[Words]) -> bool:
     followed = preceded = False
-    for words in known:
-        firsts, seconds = words.places.get(first, ()), words.places.get(second, ())
+    for words in source_words:
+        firsts = words.places.get(first, ())
+        seconds = words.places.get(second, ())
         near = {i + n for i in firsts for n in range(-3, 4)}
         if not near.isdisjoint(seconds):
             return False

@@ -127,9 +127,9 @@ _DECIMAL_COMMA = lazy_pattern(
 
 def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | None:
     """
-    The value of a number without sign that matches DIGITS as plain digits: no leading zeros, decimals behind
-    a dot only if they are not all zero; None if the separators make no single number ("1.2.3", "1,2,3").
-    Where *comma_decimals* is unknown, "1,299" is 1299, and "1.299" has three decimals.
+    Return the value of a number without sign that matches DIGITS as plain digits: no leading zeros, decimals
+    behind a dot only if they are not all zero; None if the separators make no single number ("1.2.3",
+    "1,2,3"). Where *comma_decimals* is unknown, "1,299" is 1299, and "1.299" has three decimals.
     """
     text = written.replace("’", "'")
     if re.fullmatch(r"\d{1,3}(?:'\d{3})+(?:[.,]\d+)?", text):
@@ -142,26 +142,29 @@ def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | 
 
 
 def is_ambiguous(written: str) -> bool:
-    """Whether a number, as "1.299", is a thousand and more in one country and below 1000 in another."""
+    """Return whether a number, as "1.299", is above 1000 in one country and below it in another."""
     return re.fullmatch(_AMBIGUOUS, written) is not None
 
 
 def reads_comma_decimals(text: str) -> bool | None:
-    """Whether the numbers of a text have their decimals behind a comma; None if they do not tell."""
-    comma, dot = _DECIMAL_COMMA.search(text), _DECIMAL_DOT.search(text)
+    """Return whether the numbers of a text use a decimal comma; None if they do not tell."""
+    comma = _DECIMAL_COMMA.search(text)
+    dot = _DECIMAL_DOT.search(text)
     return None if bool(comma) == bool(dot) else bool(comma)
 
 
 def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
-    """The power of ten that follows a number, else 0, and the index behind it; "k" and "M" scale prices."""
+    """
+    Return the power of ten that follows a number, else 0, and the index behind it; "k" and "M" scale prices.
+    """
     match = _SCALE.match(text, at) or (_PRICE_SCALE.match(text, at) if price else None)
     return (_SCALES[match["scale"].lower()], match.end()) if match else (0, at)
 
 
 def unit_after(text: str, at: int) -> tuple[str | None, int]:
     """
-    The normal name of the unit that follows a number, glued, after a blank or after a hyphen, with what it is
-    "per", None if there is none; and the index behind it.
+    Return the normal name of the unit that follows a number, glued, after a blank or after a hyphen, with
+    what it is "per", and the index behind it; None and *at* if there is no unit.
     """
     match = _UNIT.match(text, at)
     if not match or (match["unit"] in ("x", "X", "×") and _FACTOR.match(text, match.end())):
@@ -180,7 +183,10 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
 
 
 def size_of(unit: str) -> tuple[Fraction, str]:
-    """How large a unit is, by its normal name, and in which other unit that is told; else in itself."""
+    """
+    Return the size of a unit, by its normal name, and the base unit of that size; 1 and itself if it has
+    none.
+    """
     return _SIZES.get(unit, (Fraction(1), unit))
 
 
@@ -199,7 +205,9 @@ def _unit_named(written: str) -> str:
 
 
 def rate_after(text: str, at: int) -> tuple[str, int]:
-    """What an amount is counted for, as in "5/day" or "$9 monthly", else "", and the index behind it."""
+    """
+    Return the unit of a rate, as in "5/day" or "$9 monthly", and the index behind it; "" if there is no rate.
+    """
     match = _OF_RATE.match(text, at)
     if not match:
         return "", at
@@ -209,18 +217,18 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
 
 def rate_of(word: str) -> str:
     small = word.lower()
-    known = _RATES.get(small) or _NAMES.get(small) or (_SIGNS.get(word) if word not in ("in", "a") else None)
-    return known or (small[:-1] if small.endswith("s") and not small.endswith("ss") else small)
+    unit = _RATES.get(small) or _NAMES.get(small) or (_SIGNS.get(word) if word not in ("in", "a") else None)
+    return unit or (small[:-1] if small.endswith("s") and not small.endswith("ss") else small)
 
 
 def currency_after(text: str, at: int) -> tuple[str | None, int]:
-    """The code of the currency that follows a number, None if none does, and the index behind it."""
+    """Return the code of the currency that follows a number, None if none does, and the index behind it."""
     match = _CURRENCY_AFTER.match(text, at)
     return (currency_code(match["name"]), match.end()) if match else (None, at)
 
 
 def currency_code(written: str) -> str:
-    """The code of a currency's name or sign; an unlisted sign is its own code."""
+    """Return the code of a currency's name or sign; an unlisted sign is its own code."""
     return _CURRENCIES.get(written.strip(), written.strip())
 
 
@@ -236,11 +244,14 @@ def number_from_words(words: str, language: str = "") -> list[int]:
         value = NUMBERS.get(language, {}).get(f"{small}*")
         return [] if value is None else [value]
     numbers: list[int] = []
-    total, current, last = 0, 0, 0  # last: size of the part added last, which the next one must undercut
+    total = 0
+    current = 0
+    last = 0  # size of the part added last, which the next one must undercut
     for word in re.split(r"[ -]+", small):
         if word in ("and", "a", "an"):
             continue
-        scale, value = _WORD_SCALES.get(word, 0), _WORD_VALUES.get(word, 0)
+        scale = _WORD_SCALES.get(word, 0)
+        value = _WORD_VALUES.get(word, 0)
         if scale >= 1_000:
             total, current, last = total + (current or 1) * scale, 0, scale
         elif scale:

@@ -44,11 +44,11 @@ _INVISIBLE = {0x00AD: None, 0x034F: None, 0xFEFF: None, **dict.fromkeys([*range(
 
 def plain_text(text: str) -> str:
     """
-    A text as its reader takes it, in one writing: the entry of whatever compares texts. One apostrophe,
-    quotation mark, hyphen and blank; plain digits; compatibility forms (full width, ligatures) as their usual
-    ones; composed letters (NFC); no invisible characters, signs of registration or marks of emphasis.
-    Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is "3 1/2", and blanks that only group digits
-    go too.
+    Return a text as its reader takes it, in one writing; whatever compares texts begins with this. One
+    apostrophe, quotation mark, hyphen and blank; plain digits; compatibility forms (full width, ligatures) as
+    their usual ones; composed letters (NFC); no invisible characters, signs of registration or marks of
+    emphasis. Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is "3 1/2", and blanks that only
+    group digits go too.
     """
     if text.isascii():
         return _EMPHASIS.sub("", text) if "*" in text or "_" in text else text
@@ -62,8 +62,8 @@ def plain_text(text: str) -> str:
 
 def plain_signs(text: str) -> str:
     """
-    A text in plain apostrophes, quotation marks, hyphens and blanks, each character in its place, so that
-    what is read in it can be quoted as it stands.
+    Return a text in plain apostrophes, quotation marks, hyphens and blanks, each character in its place, so
+    that what is read in it can be quoted as it stands.
     """
     return text if text.isascii() else text.translate(_PLAIN_SIGNS)
 
@@ -91,18 +91,20 @@ def _in_its_place(char: str) -> str:
     return (_plain_sign(usual) or usual) if len(usual) == 1 and not is_raised else char
 
 
-_PLAIN_SIGNS, _SEEN = _Written(_in_its_place), _Written(_plain_sign)
+_PLAIN_SIGNS = _Written(_in_its_place)
+_SEEN = _Written(_plain_sign)
 
 
 def fold_name(name: str) -> str:
-    """A word of plain_text as names are compared: without regard to capitals, composed."""
+    """Return a word of plain_text as names are compared: without regard to capitals, composed."""
     folded = name.casefold().replace("i\u0307", "i").replace("ı", "i")
     return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
 
 
 def _raised(match: re.Match[str]) -> str:
-    """A raised number: an exponent behind a bare number, part of a unit, or else a footnote's mark."""
-    base, written = match["base"], match["up"].translate(str.maketrans(_SUPERSCRIPTS, "0123456789"))
+    """Return a raised number: an exponent behind a bare number, part of a unit, or else a footnote's mark."""
+    base = match["base"]
+    written = match["up"].translate(str.maketrans(_SUPERSCRIPTS, "0123456789"))
     before = match.string[max(0, match.start() - 20) : match.start("up")]
     if base.isdigit() and written != "1" and re.search(r"(?<![\d.,$€£¥₹])\d{1,4}\Z", before):
         return f"{base}^{written}"
@@ -118,7 +120,10 @@ _SUFFIXES = "tld/res/effective_tld_names.dat.txt"
 
 @cache
 def is_host(name: str) -> bool:
-    """Whether words joined by dots may name a host, by the list of public suffixes; nothing is looked up."""
+    """
+    Return whether words joined by dots may name a host, by the list of public suffixes, without a network
+    lookup.
+    """
     labels = name.lower().split(".")
     if len(labels) < 2 or not all(labels) or not any(len(label) > 1 for label in labels[:-1]):
         return False
@@ -127,7 +132,9 @@ def is_host(name: str) -> bool:
 
 @cache
 def _suffixes() -> frozenset[str]:
-    """The public suffixes of one label, from the list that the package tld brings; its code reads slowly."""
+    """
+    Return the public suffixes of one label, from the list of the package tld, whose own code reads it slowly.
+    """
     text = Path(str(distribution("tld").locate_file(_SUFFIXES))).read_text(encoding="utf-8")
     rules = map(str.strip, text.splitlines())
     return frozenset(rule for rule in rules if rule and "." not in rule and not rule.startswith("//"))
@@ -145,13 +152,17 @@ _MEASURE = lazy_pattern(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")  # "2.5 m." ends a sent
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a paragraph, each one line; dots inside numbers, URLs, abbreviations … end none."""
+    """
+    Return the sentences of a paragraph, each one line; dots inside numbers, URLs, abbreviations … end none.
+    """
     line = " ".join(text.split())
     return [line[start:end] for start, end in sentence_spans(line)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences of a paragraph begin and end, white space around them left out, in linear time."""
+    """
+    Return where the sentences of a paragraph begin and end, without surrounding white space, in linear time.
+    """
     spans: list[tuple[int, int]] = []
     start = 0
     for end in _END.finditer(text):
@@ -162,8 +173,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
             start = end.end()
     spans.append((start, len(text)))
     inner = ((first, last, text[first:last].strip()) for first, last in spans)
-    starts = ((text.index(said, first, last), said) for first, last, said in inner if said)
-    return [(start, start + len(said)) for start, said in starts]
+    starts = ((text.index(sentence, first, last), sentence) for first, last, sentence in inner if sentence)
+    return [(start, start + len(sentence)) for start, sentence in starts]
 
 
 def begins_with_month(text: str) -> bool:

@@ -12,8 +12,8 @@ from panda.language.patterns import lazy_pattern
 @cache
 def read_groups(file: str) -> Mapping[str, str]:
     """
-    What stands behind each name of a file of groups, in order: `name: words`, going on in lines that begin
-    with a blank; lines that begin with # are comments.
+    Return the text of each group of a file by its name, in order: `name: words`, continued in lines that
+    begin with a blank; lines that begin with # are comments.
     """
     groups: dict[str, str] = {}
     name = ""
@@ -28,14 +28,16 @@ def read_groups(file: str) -> Mapping[str, str]:
 
 @cache
 def read_words(file: str, group: str | None = None) -> frozenset[str]:
-    """The words of a file, or of one of its groups; "_" stands for a blank within words that go together."""
+    """
+    Return the words of a file, or of one of its groups; "_" stands for a blank within words that go together.
+    """
     text = _read(file) if group is None else read_groups(file)[group]
     return frozenset(word.replace("_", " ") for word in text.split())
 
 
 @cache
 def alternatives(file: str, group: str) -> str:
-    """The words of a group as alternatives of a regular expression; "*" stands for any ending."""
+    """Return the words of a group as alternatives of a regular expression; "*" stands for any ending."""
     words = sorted(read_words(file, group), key=lambda word: (-len(word), word))
     return "(?:" + "|".join(word.replace("*", r"\w*") for word in words) + ")"
 
@@ -93,14 +95,15 @@ _STEP_4 = (
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text as typed, with underscores and the signs of their script."""
+    """Return the words of a text as typed, with underscores and the signs of their script."""
     return _TYPED_WORD.findall(text)
 
 
 def split_terms(text: str) -> list[str]:
     """
-    The terms of a text, in order, repetitions included: letters and digits between anything else, small,
-    without diacritics and English endings. Scripts written without spaces give each character and each pair.
+    Return the terms of a text, in order, repetitions included: letters and digits between anything else,
+    small, without diacritics and English endings. Scripts written without spaces give each character and each
+    pair.
     """
     if text.isascii():
         return list(map(_STEMS.__getitem__, text.translate(_ASCII).split()))
@@ -110,22 +113,25 @@ def split_terms(text: str) -> list[str]:
 
 
 def query_terms(word: str) -> tuple[str, ...]:
-    """What to look for to find a word: its terms, of which pairs of characters make single ones needless."""
-    found = split_terms(word)
-    pairs = [term for term in found if len(term) == 2 and _UNSPACED.fullmatch(term)]
+    """
+    Return the terms to search for a word: its terms, without single characters that one of its pairs
+    contains.
+    """
+    terms = split_terms(word)
+    pairs = [term for term in terms if len(term) == 2 and _UNSPACED.fullmatch(term)]
     single = {char for pair in pairs for char in pair}
-    return tuple(dict.fromkeys(term for term in found if term not in single))
+    return tuple(dict.fromkeys(term for term in terms if term not in single))
 
 
 def word_terms(word: str) -> tuple[str, ...]:
-    found: list[str] = []
+    terms: list[str] = []
     for index, part in enumerate(_UNSPACED.split(_fold(word))):
         if index % 2 == 0:
-            found += [_STEMS[piece] for piece in _WORD.findall(part)]
+            terms += [_STEMS[piece] for piece in _WORD.findall(part)]
         else:
             for at, char in enumerate(part):
-                found += [char, part[at : at + 2]] if at + 1 < len(part) else [char]
-    return tuple(found)
+                terms += [char, part[at : at + 2]] if at + 1 < len(part) else [char]
+    return tuple(terms)
 
 
 class _Stems(dict[str, str]):
@@ -154,9 +160,9 @@ def _fold(word: str) -> str:
 
 def stem(word: str) -> str:
     """
-    An English word of small letters without its ending; what has anything but a-z is given back as it is. By
-    M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with his two later changes (bli,
-    logi).
+    Return an English word of small letters without its ending; what has anything but a-z is given back as it
+    is. By M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with his two later changes
+    (bli, logi).
     """
     if len(word) <= 2 or not (word.isascii() and word.isalpha()):
         return word
@@ -171,7 +177,7 @@ def stem(word: str) -> str:
         ending, other = next((pair for pair in table if word.endswith(pair[0])), ("", ""))
         if ending and _measure(word.removesuffix(ending)) > 0:
             word = word.removesuffix(ending) + other
-    ending = max((one for one in _STEP_4 if word.endswith(one)), key=len, default="")
+    ending = max((suffix for suffix in _STEP_4 if word.endswith(suffix)), key=len, default="")
     rest = word.removesuffix(ending)
     if ending and _measure(rest) > 1 and (ending != "ion" or rest.endswith(("s", "t"))):
         word = rest
@@ -196,7 +202,7 @@ def _without_past(word: str) -> str:
 
 
 def _kinds(word: str) -> str:
-    """A "v" for each vowel and a "c" for each consonant; "y" is a vowel behind a consonant."""
+    """Return a "v" for each vowel and a "c" for each consonant; "y" is a vowel behind a consonant."""
     kinds = ""
     for char in word:
         kinds += "v" if char in "aeiou" or (char == "y" and kinds.endswith("c")) else "c"
@@ -204,7 +210,7 @@ def _kinds(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How often a vowel is followed by a consonant."""
+    """Return how often a vowel is followed by a consonant."""
     return _kinds(word).count("vc")
 
 
@@ -228,11 +234,12 @@ _ACRONYMS = read_words("english_words.txt", "acronyms")
 @cache
 def is_ordinary(word: str) -> bool:
     """
-    Whether an English word, in any case, is written small within a sentence. The list beside this file has
-    words of two tokenizers' vocabularies that stand there more often small than with a capital
-    (docs/decisions/0014).
+    Return whether an English word, given in any case, is written in lower case within a sentence. The list
+    beside this file has words of two tokenizers' vocabularies that stand there more often small than with a
+    capital (docs/decisions/0014).
     """
-    small, stems = word.lower().partition("'")[0], read_words("ordinary_words.txt")
+    small = word.lower().partition("'")[0]
+    stems = read_words("ordinary_words.txt")
     if not (small.isascii() and small.isalpha()):
         return False
     if len(small) == 1 or small in NOT_COUNTED or small in _HONORIFICS or stem(small) in stems:
@@ -242,7 +249,7 @@ def is_ordinary(word: str) -> bool:
 
 
 def is_acronym(word: str) -> bool:
-    """Whether capitals stand for a kind of thing, as "RAM", not for a name."""
+    """Return whether a word in capitals names a kind of thing, as "RAM", and no particular one."""
     return word.lower() in _ACRONYMS or word.lower() in FUNCTION_WORDS
 
 

@@ -205,7 +205,7 @@ def _dangling(log: MemoryLog, past: _Standing, user: str) -> Iterator[Finding]:
 class Merge:
     assertions: tuple[Assertion, ...]  # what was new, by clock reading
     conflicts: tuple[Conflict, ...]  # conflict records that were new
-    known: int  # facts and records that were here already
+    existing_count: int  # facts and records that were here already
 
 
 def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
@@ -231,7 +231,8 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
         settled = [record for record in records if record not in there]
         if new or settled:
             memory.commit(new, settled)
-    return Merge(tuple(new), tuple(settled), len(facts) - len(new) + len(records) - len(settled))
+    existing_count = len(facts) - len(new) + len(records) - len(settled)
+    return Merge(tuple(new), tuple(settled), existing_count)
 
 
 def _meaning(fact: Assertion) -> tuple[object, ...]:

@@ -22,7 +22,10 @@ _MAYBE = 0.3
 """How probable it must be that a clause tells where it gives a key."""
 _APART = 0.6
 """How probable each mood is of two clauses that are told apart."""
-_SENTENCE_CHARS, _WORD_CHARS, _MOST_JOINTS, _LEAST_WORDS = 400, 24, 12, 3
+_SENTENCE_CHARS = 400
+_WORD_CHARS = 24
+_MOST_JOINTS = 12
+_LEAST_WORDS = 3
 _JOINT = lazy_pattern(
     r"(?P<mark>[,;:–—…]|\s-)?\s+"
     r"(?P<joins>(?:(?:and|also|btw|by the way|oh|but|plus|ps|then)\b[\s,]*)+)?(?P<so>so\s+)?(?P<next>[\w']+)",
@@ -69,7 +72,7 @@ def _is_opening(text: str) -> bool:
 
 
 def typed_sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, also of one that is typed without capitals."""
+    """Yield the sentences of a text, also of one that is typed without capitals."""
     for sentence in split_sentences(text):
         start = 0
         for match in _END.finditer(sentence):
@@ -81,7 +84,9 @@ def typed_sentences(text: str) -> Iterator[str]:
 
 
 def clause_texts(query: str) -> list[str]:
-    """All that may be a clause of a message: its sentences, and what stands on both sides of each joint."""
+    """
+    Return all that may be a clause of a message: its sentences, and what stands on both sides of each joint.
+    """
     texts: dict[str, None] = {}
     for sentence in typed_sentences(query):
         texts[sentence] = None
@@ -92,13 +97,13 @@ def clause_texts(query: str) -> list[str]:
 
 def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     """
-    The clauses of a message, and those that tell something to be kept; one that may ask as well asks, too. A
-    sentence is two clauses where both sides of a joint clearly do different things, by the probabilities in
-    *moods*. What a comma joins to
-    a question or an order is a mere reason, unless it gives a value.
+    Return the clauses of a message, and those that tell something to be kept; one that may ask as well asks,
+    too. A sentence is two clauses where both sides of a joint clearly do different things, by the
+    probabilities in *moods*. What a comma joins to a question or an order is a mere reason, unless it gives a
+    value.
     """
     clauses: list[Clause] = []
-    kept: list[str] = []
+    statements: list[str] = []
     may_tell = not is_pasted(query)
 
     def surest(joint: _Joint) -> float:
@@ -106,37 +111,43 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
 
     for sentence in typed_sentences(query):
         own = moods.get(sentence, {"asks": 1.0})
-        joints = [one for one in _joints(sentence) if one.left in moods and one.right in moods]
-        best = max((one for one in joints if _is_apart(one, moods)), key=surest, default=None)
+        joints = [joint for joint in _joints(sentence) if joint.left in moods and joint.right in moods]
+        best = max((joint for joint in joints if _is_apart(joint, moods)), key=surest, default=None)
         if best and own.get("tells", 0.0) >= max(SURE, surest(best)):  # its parts are less sure than it is
             best = None
         if best is None and max(own.values()) < SURE:  # its parts are surer of what they do than it is
-            own = next((told for told in (_told_by_parts(one, moods) for one in joints) if told), own)
-        for text in (best.left, best.right) if best else (sentence,):
+            own = next(
+                (combined for combined in (_told_by_parts(joint, moods) for joint in joints) if combined), own
+            )
+        texts = (best.left, best.right) if best else (sentence,)
+        for text in texts:
             read = moods.get(text, own) if best else own
-            mood, sure = best_mood(read), read.get("tells", 0.0)
+            mood = best_mood(read)
+            sure = read.get("tells", 0.0)
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
             if sure < _SURE_OF_QUESTION_WORD and _STARTS_WH.match(text) and mood == "tells":
                 mood = "asks"
                 sure = 0.0
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
-                mood, sure, is_own = "tells", 1.0, True
+                mood = "tells"
+                sure = 1.0
+                is_own = True
             is_sure = sure >= SURE
             may_be_kept = is_sure or len(text.split()) >= _LEAST_WORDS
             corrects = text == query.strip() and says_otherwise(text)
             tells = mood == "tells" or (mood == "asks" and sure >= _MAY_TELL and corrects)
             if tells and is_own and may_tell and may_be_kept and not is_question(text):
-                kept.append(text)
+                statements.append(text)
                 if not is_sure:  # it may ask: it is looked for as well
                     mood = "asks"
             clauses.append(Clause(text, mood))
-    return clauses, kept
+    return clauses, statements
 
 
 def is_pasted(text: str) -> bool:
     """
-    Whether a message is a document and nothing that somebody says: it has headings, code or rows of a table
-    among its lines, or a sentence that nobody types. Nothing of it is a statement to be kept.
+    Return whether a message is a pasted document and nothing that somebody says: it has headings, code or
+    rows of a table among its lines, or a sentence that nobody types. Nothing of it is a statement to be kept.
 
     >>> is_pasted("# Changes\\n\\n- Added the export\\n- Removed the old page")
     True
@@ -153,7 +164,8 @@ def best_mood(scores: Mapping[Mood, float]) -> Mood:
 
 
 def _is_apart(joint: _Joint, moods: Moods) -> bool:
-    left, right = best_mood(moods[joint.left]), best_mood(moods[joint.right])
+    left = best_mood(moods[joint.left])
+    right = best_mood(moods[joint.right])
     is_clear = min(moods[joint.left][left], moods[joint.right][right]) >= _APART
     least = _LEAST_WORDS if left == "tells" else 2  # "or not", "isn't it"
     is_short = len(joint.right.split()) < least
@@ -199,7 +211,8 @@ _ENDS = lazy_pattern(
 )
 _AND = lazy_pattern(r",\s*(?:and\s+)?|\s+(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
 _NOW = lazy_pattern(r"\s+(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.I)
-_MOST_WORDS, _MOST_THING = 6, 3
+_MOST_WORDS = 6
+_MOST_THING = 3
 _KINDS = {
     name: lazy_pattern(pattern)
     for name, pattern in {
@@ -212,16 +225,21 @@ _KINDS = {
 """What a value of each group of attributes looks like, as a whole."""
 
 
-def find_statements(told: Sequence[str]) -> list[Statement]:
+def find_statements(clauses: Sequence[str]) -> list[Statement]:
     """
-    What is to be kept of the clauses that tell: each sentence, once for each key that it surely gives, else
-    once without.
+    Return the statements to be kept of clauses that tell something: each sentence, once for each key that it
+    surely gives, else once without.
     """
-    found: dict[Statement, None] = {}
-    for sentence in (one for clause in told for one in typed_sentences(clause) if not is_talk(one)):
+    statements: dict[Statement, None] = {}
+    for sentence in (
+        typed_sentence
+        for clause in clauses
+        for typed_sentence in typed_sentences(clause)
+        if not is_talk(typed_sentence)
+    ):
         action: Change | None = "corrects" if says_otherwise(sentence) else None
-        found |= dict.fromkeys(list(_keyed(sentence)) or [Statement(sentence, action=action)])
-    return list(found)
+        statements |= dict.fromkeys(list(_keyed(sentence)) or [Statement(sentence, action=action)])
+    return list(statements)
 
 
 def is_talk(sentence: str) -> bool:
@@ -230,7 +248,8 @@ def is_talk(sentence: str) -> bool:
 
 
 def _keyed(sentence: str) -> Iterator[Statement]:
-    plain, turned = plain_signs(sentence), says_otherwise(sentence)
+    plain = plain_signs(sentence)
+    turned = says_otherwise(sentence)
     for match in _ALLERGIC.finditer(plain):
         parts = _AND.split(sentence[match.start("value") : match.end("value")])
         things = tuple(takewhile(lambda part: len(part.split()) <= _MOST_THING, parts))
@@ -239,7 +258,8 @@ def _keyed(sentence: str) -> Iterator[Statement]:
         elif things:
             yield Statement(sentence, "allergic_to", things, action="adds")
     for match in _IS.finditer(plain):
-        key, start = match["key"].lower().replace("favourite", "favorite"), match.start("value")
+        key = match["key"].lower().replace("favourite", "favorite")
+        start = match.start("value")
         end = None if match["is"] == "are" else _ENDS.search(plain, start)
         value = _NOW.sub("", sentence[start : end.start() if end else len(sentence)].rstrip(" .!…"))
         value = value.strip(" ,;:\"'“”")
@@ -259,7 +279,7 @@ def _is_sure(key: str, value: str) -> bool:
 
 
 def says_only(sentence: str, key: str) -> bool:
-    return _AND.search(sentence) is None and [one.key for one in _keyed(sentence)] == [key]
+    return _AND.search(sentence) is None and [statement.key for statement in _keyed(sentence)] == [key]
 
 
 _PASSING = NOT_COUNTED | read_words("conversation_words.txt", "passing")
@@ -273,7 +293,7 @@ _WORD = lazy_pattern(r"'?[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]")
 
 
 def read_habit(sentence: str) -> tuple[str, str] | None:
-    """A key made of the verb and the thing, and what the sentence says behind the verb."""
+    """Return a key made of the verb and the thing, and what the sentence says behind the verb."""
     plain = plain_signs(sentence).lower()
     subject = _SELF.match(plain)
     words = [*_WORD.finditer(plain, subject.end())] if subject else []

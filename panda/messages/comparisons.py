@@ -39,23 +39,25 @@ def compares(query: str) -> bool:
 
 def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     """
-    The places of the rows that a query means by their values; all of them where it wants the first by a value
-    and they can't be compared, or no row keeps within its bound; None if it sets no bound and has no
+    Return the places of the rows that a query means by their values; all of them where it wants the first by
+    a value and they can't be compared, or no row keeps within its bound; None if it sets no bound and has no
     superlative. A row of a table is given as "Head: cell; Head: cell".
     """
     asked = plain_text(query[:MESSAGE_CHARS])
-    told = [_values(row) for row in rows]
-    kept = within(asked, rows)
-    found = None if kept is None else [n for n, is_within in enumerate(kept) if is_within]
-    ways = list(_superlatives(asked)) if kept is None else []
-    keys = [(sign, *_compared(words, told, kinds)) for words, sign, kinds in ways]
-    known = sorted((one for one in keys if one[1] is not None), key=lambda one: not one[2])
-    for sign, key, _ in known[:1]:  # one that the query names comes first
-        best = max(sign * values[key][0] for values in told if key in values)
-        found = [n for n, values in enumerate(told) if key in values and sign * values[key][0] == best]
-    if found is None and not ways:
+    row_values = [_values(row) for row in rows]
+    bounded = within(asked, rows)
+    places = None if bounded is None else [n for n, is_within in enumerate(bounded) if is_within]
+    ways = list(_superlatives(asked)) if bounded is None else []
+    keys = [(sign, *_compared(words, row_values, kinds)) for words, sign, kinds in ways]
+    rankings = sorted(
+        (ranking for ranking in keys if ranking[1] is not None), key=lambda ranking: not ranking[2]
+    )
+    for sign, key, _ in rankings[:1]:  # one that the query names comes first
+        best = max(sign * values[key][0] for values in row_values if key in values)
+        places = [n for n, values in enumerate(row_values) if key in values and sign * values[key][0] == best]
+    if places is None and not ways:
         return None
-    return found or list(range(len(rows)))
+    return places or list(range(len(rows)))
 
 
 @cache
@@ -82,7 +84,9 @@ def find_bound(query: str) -> re.Match[str] | None:
 
 
 def judges(query: str) -> bool:
-    """Whether a query wants the first of a list by what no amount says, as the best or the nicest."""
+    """
+    Return whether a query asks for the first of a list by what no amount says, as the best or the nicest.
+    """
     ways = list(_superlatives(plain_text(query[:MESSAGE_CHARS])))
     return bool(ways) and not any(kinds for _, _, kinds in ways)
 
@@ -106,33 +110,38 @@ def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[st
 
 
 def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
-    found: dict[_Key, tuple[Fraction, str]] = {}
+    values: dict[_Key, tuple[Fraction, str]] = {}
     cells = row.split("; ")
     heads = [cell.partition(": ")[0] if len(cells) > 1 else "" for cell in cells]
     for place, (head, cell) in enumerate(zip(heads, cells, strict=True)):
-        for one in scan(cell[:MESSAGE_CHARS]) if place or not head else ():  # the first column names the row
-            own, name = one.amount, head.lower()
+        if head and place == 0:  # the first column names the row
+            continue
+        for figure in scan(cell[:MESSAGE_CHARS]):
+            own = figure.amount
+            name = head.lower()
             if own is not None and own.value is not None and not own.ordinal and not own.label:
                 unit = "price" if own.currency else own.unit or (own.head if own.counts else "")
                 key = _Key(name or ("" if unit else own.before), unit, own.currency or "")
-                written = f"{one.claim.text} {own.noun}" if own.counts else one.claim.text
-                found.setdefault(key, (own.value, written))
+                written = f"{figure.claim.text} {own.noun}" if own.counts else figure.claim.text
+                values.setdefault(key, (own.value, written))
             elif (
-                own is None and one.claim.kind == "date" and re.fullmatch(r"\d\d:\d\d:\d\d", one.claim.value)
+                own is None
+                and figure.claim.kind == "date"
+                and re.fullmatch(r"\d\d:\d\d:\d\d", figure.claim.value)
             ):
-                hours, minutes, seconds = map(int, one.claim.value.split(":"))
+                hours, minutes, seconds = map(int, figure.claim.value.split(":"))
                 at = Fraction(3_600 * hours + 60 * minutes + seconds)
-                found.setdefault(_Key(name, "clock"), (at, one.claim.text))
-    return found
+                values.setdefault(_Key(name, "clock"), (at, figure.claim.text))
+    return values
 
 
 def _compared(
-    asked: frozenset[str], told: Sequence[Mapping[_Key, object]], kinds: Sequence[str] | None
+    asked: frozenset[str], row_values: Sequence[Mapping[_Key, object]], kinds: Sequence[str] | None
 ) -> tuple[_Key | None, bool]:
     if kinds is None:
         return None, False
-    counts = Counter(key for values in told for key in values)
-    keys = [key for key, count in counts.items() if count > 1 and count >= _AT_LEAST * len(told)]
+    counts = Counter(key for values in row_values for key in values)
+    keys = [key for key, count in counts.items() if count > 1 and count >= _AT_LEAST * len(row_values)]
     keys = [key for key in keys if _is_of(key, kinds)] if kinds else keys
     named = [key for key in keys if asked & {*split_terms(key.name), *split_terms(key.unit)}]
     units = [key for key in keys if key.unit]
@@ -142,5 +151,7 @@ def _compared(
 def _is_of(key: _Key, kinds: Sequence[str]) -> bool:
     if key.unit == "price" or "price" in kinds:
         return key.unit == "price" and "price" in kinds
-    own = [kind for kind, units in UNITS.items() if key.unit in units] + ["time"] * (key.unit == "clock")
+    own = [kind for kind, units in UNITS.items() if key.unit in units]
+    if key.unit == "clock":
+        own.append("time")
     return not set(own).isdisjoint(kinds) if own else bool(key.name) and bool(key.unit)

@@ -19,7 +19,8 @@ from panda.messages.clauses import says_otherwise, typed_sentences
 from panda.messages.wording import is_past_form
 
 _FILE = "forgetting_words.txt"
-_ANSWER_WORDS, _MOST_DIGITS = 8, 3
+_ANSWER_WORDS = 8
+_MOST_DIGITS = 3
 _SHORT_FOR_BE = lazy_pattern(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
 _DENIED = lazy_pattern(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
 _CHANGES = lazy_pattern(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
@@ -32,7 +33,9 @@ _NEGATION = lazy_pattern(
     r"\b(?:not|never|no|nothing|keep|wait|joking|kidding|lol|haha)\b|n't\b|\bdont\b", re.IGNORECASE
 )
 _PARTS = lazy_pattern(r"\s+(?:and|or|plus)\s+|[,;]\s*", re.IGNORECASE)
-_LEAST_CLAUSE_WORDS, _VERB_WITHIN, _THIRD_PERSON_WITHIN = 3, 8, 3
+_LEAST_CLAUSE_WORDS = 3
+_VERB_WITHIN = 8
+_THIRD_PERSON_WITHIN = 3
 _JOINT = lazy_pattern(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
 _REFERS = lazy_pattern(
     r"(?:it|its|that|this|those|these|which|who|whose|they|their|them|he|his|him|she|hers?|there|or)\b",
@@ -139,15 +142,18 @@ def find_forget_request(query: str) -> ForgetRequest | None:
 
 
 def _is_all_own(query: str, sentences: Sequence[str]) -> bool:
-    """Whether a message has nothing else: no quotation, no further line, nothing behind a colon."""
+    """
+    Return whether a message has nothing besides its sentences: no quotation, no further line, nothing behind
+    a colon.
+    """
     own = "".join("".join(sentences).split())
     return own == "".join(plain_signs(query).split())
 
 
 def may_wish_to_forget(query: str) -> bool:
     """
-    Whether a message that is no plain order may still wish something forgotten: it speaks of forgetting, and
-    tells neither who forgets nor what not to forget, nor does it ask or order anything else.
+    Return whether a message that is no plain order may still wish something forgotten: it speaks of
+    forgetting, and tells neither who forgets nor what not to forget, nor does it ask or order anything else.
     """
     sentences = own_sentences(query)
     own = plain_signs(" ".join(sentences))
@@ -161,7 +167,7 @@ def may_wish_to_forget(query: str) -> bool:
 
 def declines_storing(query: str) -> bool:
     """
-    Whether a message asks that what it tells is not kept.
+    Return whether a message asks that what it tells is not kept.
 
     >>> declines_storing("my wifi password is tulip9, don't store it")
     True
@@ -212,13 +218,16 @@ def read_forget_choice(answer: str) -> ForgetChoice | None:
 
 
 def declines_forgetting(answer: str) -> bool:
-    """Whether an answer to the question what is to be forgotten says that nothing is."""
+    """Return whether an answer to the question what is to be forgotten says that nothing is."""
     words = split_words(plain_signs(answer).lower())
     return len(words) <= _ANSWER_WORDS and not _DECLINING.isdisjoint(words)
 
 
 def refers_back(statement: str) -> bool:
-    """Whether a statement tells what has become of something that it does not name ("it changed to 4417")."""
+    """
+    Return whether a statement tells what has become of something that it does not name, as "it changed to
+    4417".
+    """
     plain = _CORRECTS.sub("", plain_signs(statement), count=1)
     is_change = says_otherwise(statement) or _CHANGES.search(plain) is not None
     return _REFERS.match(plain) is not None and is_change
@@ -226,7 +235,7 @@ def refers_back(statement: str) -> bool:
 
 def denied_terms(text: str) -> frozenset[str]:
     """
-    The terms of the values that a correction denies.
+    Return the terms of the values that a correction denies.
 
     >>> denied_terms("no, the gate code is 4417, not 4471")
     frozenset({'4471'})
@@ -235,7 +244,9 @@ def denied_terms(text: str) -> frozenset[str]:
 
 
 def own_sentences(query: str) -> list[str]:
-    """The user's own sentences of a message: its first line, without quotes and what a colon leads in."""
+    """
+    Return the user's own sentences of a message: its first line, without quotes and what a colon leads in.
+    """
     if len(query) > _MESSAGE_CHARS:
         return []
     text = _QUOTED.sub(" … ", plain_signs(query))
@@ -247,7 +258,7 @@ def own_sentences(query: str) -> list[str]:
 
 
 def forget_terms(words: str) -> frozenset[str]:
-    """The terms by which what is to be forgotten is found: its content words."""
+    """Return the terms by which what is to be forgotten is found: its content words."""
     return frozenset(split_terms(words)) - _FILLING
 
 
@@ -275,9 +286,12 @@ def clause_spans(text: str) -> list[tuple[int, int]]:
     ['Lena takes the room', 'Tom brings the cake']
     """
     plain = plain_signs(text)
+    end = len(plain.rstrip().rstrip(".!?…;"))
+    if len(plain) > _STATEMENT_CHARS:
+        return [(0, end)]
     spans: list[tuple[int, int]] = []
     start = 0
-    for joint in _JOINT.finditer(plain) if len(plain) <= _STATEMENT_CHARS else ():
+    for joint in _JOINT.finditer(plain):
         behind = plain[joint.end() :]
         if (
             _stands_alone(plain[start : joint.start()])
@@ -286,11 +300,11 @@ def clause_spans(text: str) -> list[tuple[int, int]]:
         ):
             spans.append((start, joint.start()))
             start = joint.end()
-    return [*spans, (start, len(plain.rstrip().rstrip(".!?…;")))]
+    return [*spans, (start, end)]
 
 
 def _stands_alone(clause: str) -> bool:
-    """Whether a clause has a verb of its own, as far as its form shows."""
+    """Return whether a clause has a verb of its own, as far as its form shows."""
     words = [word.lower() for word in split_words(clause)]
     if len(words) < _LEAST_CLAUSE_WORDS:
         return False
@@ -317,7 +331,7 @@ def _order_of(sentence: str, others: list[str]) -> ForgetRequest | None:
 
 
 def _says_more(sentence: str) -> bool:
-    """Whether a sentence beside an order is more than thanks."""
+    """Return whether a sentence beside an order is more than thanks."""
     return not frozenset(split_terms(sentence)) <= _FILLING
 
 
@@ -328,23 +342,24 @@ def _parts_of(words: str) -> tuple[frozenset[str], ...]:
 
 def _object_of(rest: str) -> tuple[str, bool]:
     """
-    What an imperative is about, and whether the sentence goes on with what may make it none ("forget the key
-    and we stay outside"). A clause of its own behind a comma is no part of it; any other words are.
+    Return what an imperative is about, and whether the sentence goes on with what may make it none ("forget
+    the key and we stay outside"). A clause of its own behind a comma is no part of it; any other words are.
     """
     pieces = _COMMA.split(rest)
-    kept = [pieces[0]]
+    object_parts = [pieces[0]]
     is_conditional = False
-    for piece in pieces[1:] if forget_terms(pieces[0]) else []:
+    further = pieces[1:] if forget_terms(pieces[0]) else []
+    for piece in further:
         if _ORDER.fullmatch(piece.strip()) or not forget_terms(piece):
-            kept.append(piece)
+            object_parts.append(piece)
         elif _OWN_CLAUSE.match(piece) and not piece.rstrip().endswith("?"):
             break
         elif _asks(piece) or _orders(piece):
             is_conditional = True
             break
         else:
-            kept.append(piece)
-    words = " ".join(kept)
+            object_parts.append(piece)
+    words = " ".join(object_parts)
     if condition := _CONDITION.search(words):
         return words[: condition.start()], True
     return words, is_conditional

@@ -42,55 +42,67 @@ _ORDERED = lazy_pattern(
     re.IGNORECASE,
 )
 _INSTEAD = lazy_pattern(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
-_LOOK_CHARS, _HEAD_CHARS = 60, 300
+_LOOK_CHARS = 60
+_HEAD_CHARS = 300
 
 
 def find_limits(message: str, holding: Mapping[str, str | int | float] = MappingProxyType({})) -> list[Limit]:
     """
-    The budgets, dates and counts that limit what a message looks for, in order, their words as they stand;
-    what it tells, and questions about one known thing, limit nothing. Keys are budget, date or count:NOUN,
-    with _min or _max; of those *holding* so far "4, not 6" changes the one that is 6.
+    Return the budgets, dates and counts that limit what a message looks for, in order, their words as they
+    stand; what it tells, and questions about one known thing, limit nothing. Keys are budget, date or
+    count:NOUN, with _min or _max; of those *holding* so far "4, not 6" changes the one that is 6.
     """
     text = plain_text(message[:MESSAGE_CHARS])
     limits = []
     for match in _INSTEAD.finditer(text):
         value = float(match["value"]) if "." in match["value"] else int(match["value"])
-        keys = [key for key, known in holding.items() if str(known) == match["was"]]
-        is_all = match[0] == text.strip(" .!")
-        limits += [Limit(match[0], key, value) for key in keys or ["count"] * is_all]
+        keys = [key for key, held in holding.items() if str(held) == match["was"]]
+        if not keys and match[0] == text.strip(" .!"):
+            keys = ["count"]
+        limits += [Limit(match[0], key, value) for key in keys]
     for start, end in sentence_spans(text):
-        for one in _limits_of(text[start:end]):
-            limits.append(Limit(find_span(one.text, message) or one.text, one.key, one.value))
+        for limit in _limits_of(text[start:end]):
+            limits.append(Limit(find_span(limit.text, message) or limit.text, limit.key, limit.value))
     return list(dict.fromkeys(limits))
 
 
 def _limits_of(sentence: str) -> Iterator[Limit]:
-    values = [(one, *_limit_kind(one)) for one in scan(sentence) if one.claims or one.claim.kind == "date"]
+    values = [
+        (figure, *_limit_kind(figure))
+        for figure in scan(sentence)
+        if figure.claims or figure.claim.kind == "date"
+    ]
     begin: int | None = None  # of the range that a value ends
-    for (one, kind, value), (other, same, _) in zip(values, [*values[1:], (None, None, None)], strict=False):
-        front = _BEFORE_VALUE.search(sentence[max(0, one.start - _LOOK_CHARS) : one.start])
-        behind = _BEHIND_VALUE.match(sentence, one.end)
+    for (figure, kind, value), (other, same, _) in zip(
+        values, [*values[1:], (None, None, None)], strict=False
+    ):
+        front = _BEFORE_VALUE.search(sentence[max(0, figure.start - _LOOK_CHARS) : figure.start])
+        behind = _BEHIND_VALUE.match(sentence, figure.end)
         name, colon, noun = kind.partition(":")
-        start = one.start - len(front[0]) if front else one.start
-        end = sentence.lower().find(noun, one.end) + len(noun) if noun else one.end
+        start = figure.start - len(front[0]) if front else figure.start
+        end = sentence.lower().find(noun, figure.end) + len(noun) if noun else figure.end
         end = max(end, behind.end() if behind else 0)
         is_ordered = bool(noun) and _ORDERED.match(sentence[: min(start, _HEAD_CHARS)]) is not None
         bound = _limit_bound(name, value, front, behind)
         if begin is not None:
             start, bound, begin = begin, "_max", None
-        elif same == kind and other and _RANGE.fullmatch(sentence, one.end, other.start):
-            begin, end, bound = start, other.end, "_min"
+        elif same == kind and other and _RANGE.fullmatch(sentence, figure.end, other.start):
+            begin = start
+            end = other.end
+            bound = "_min"
         elif bound is None and is_ordered:
             bound = ""
         if kind and bound is not None and (is_ordered or _seeks(sentence, start, end)):
-            is_sure = bound != "?" and value is not None
-            yield Limit(sentence[start:end], *((f"{name}{bound}{colon}{noun}", value) if is_sure else ()))
+            if bound == "?" or value is None:
+                yield Limit(sentence[start:end])
+            else:
+                yield Limit(sentence[start:end], f"{name}{bound}{colon}{noun}", value)
 
 
-def _limit_kind(one: Found) -> tuple[str, LimitValue]:
-    if one.claim.kind in ("price", "date"):
-        return {"price": "budget", "date": "date"}[one.claim.kind], one.claim.value
-    amount = one.amount
+def _limit_kind(figure: Found) -> tuple[str, LimitValue]:
+    if figure.claim.kind in ("price", "date"):
+        return {"price": "budget", "date": "date"}[figure.claim.kind], figure.claim.value
+    amount = figure.amount
     if not amount or amount.value is None or amount.label or amount.ordinal or amount.version or amount.unit:
         return "budget" if amount and amount.unit == "lb" else "", None  # pounds may be either
     value = int(amount.value) if amount.value.denominator == 1 else float(amount.value)
@@ -102,19 +114,21 @@ def _limit_kind(one: Found) -> tuple[str, LimitValue]:
 def _limit_bound(
     name: str, value: LimitValue, front: re.Match[str] | None, behind: re.Match[str] | None
 ) -> str | None:
-    """How the words around a value limit it: "_max", "_min", "" exactly, "?" somehow; None not at all."""
-    said = {key for match in (front, behind) if match for key, words in match.groupdict().items() if words}
-    if said & {"early", "late"} and name != "date":
+    """
+    Return how the words around a value limit it: "_max", "_min", "" exactly, "?" somehow; None not at all.
+    """
+    groups = {key for match in (front, behind) if match for key, words in match.groupdict().items() if words}
+    if groups & {"early", "late"} and name != "date":
         return "?" if name == "budget" and isinstance(value, int) else None  # "before 8"
     if not front and name == "budget" and not isinstance(value, str):
         return None  # "age 6 and up"
-    if said & {"most", "early"}:
-        return "_min" if "turned" in said else "_max"
-    if said & {"least", "late"}:
-        return "_max" if "turned" in said else "_min"
-    if name == "date" and "day" in said and "turned" in said:
+    if groups & {"most", "early"}:
+        return "_min" if "turned" in groups else "_max"
+    if groups & {"least", "late"}:
+        return "_max" if "turned" in groups else "_min"
+    if name == "date" and "day" in groups and "turned" in groups:
         return "?"
-    return "" if name == "count" and "people" in said else None
+    return "" if name == "count" and "people" in groups else None
 
 
 def _seeks(sentence: str, start: int, end: int) -> bool:

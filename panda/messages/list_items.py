@@ -33,33 +33,38 @@ _TRAIT = lazy_pattern(
     rf"[~<>]?\d[\d.,]*[ -]?[a-z%]+\b.*|(?:[\w-]+ )*{one_of('traits')}(?: (?:life|size|rate|time|type))?",
     re.IGNORECASE,
 )
-_LABEL_CHARS, _REPLY_CHARS, _NAME_WORDS = 100, 10_000, 8
+_LABEL_CHARS = 100
+_REPLY_CHARS = 10_000
+_NAME_WORDS = 8
 _WITHIN_NAMES = frozenset({"of", "a", "an", "the"})
 """Words that stand within what a thing is called."""
 
 
 def listed_things(text: str, statements: Sequence[str] = ()) -> list[tuple[str, str]]:
     """
-    What a reply lists: label and text of each, at least two with different labels, in order; if it has no
-    list, its *statements* count as one.
+    Return what a reply lists: label and text of each, at least two with different labels, in order; if it has
+    no list, its *statements* count as one.
     """
     plain = re.sub(r"\s*\[\d{1,3}\]", "", text[:_REPLY_CHARS])
     marked = _marked(plain.split("\n"))
-    told = [one for one in statements if not one.rstrip().endswith(":")]
-    if all(": " in one for one in told) and len({one.partition(": ")[0] for one in told}) == 1:
-        told = [one.partition(": ")[2] for one in told]
+    sentences = [statement for statement in statements if not statement.rstrip().endswith(":")]
+    if (
+        all(": " in sentence for sentence in sentences)
+        and len({sentence.partition(": ")[0] for sentence in sentences}) == 1
+    ):
+        sentences = [sentence.partition(": ")[2] for sentence in sentences]
     named = [match[0] for match in _NAMES.finditer(plain)] + re.findall(
         r": ([^.:;!?\n]+ (?:and|or) [^.:;!?\n]+)", plain
     )
     series = max(
-        (re.split(r",?\s+(?:and|or)\s+|,\s+", re.sub(r"\([^)]*\)", "", one)) for one in named),
+        (re.split(r",?\s+(?:and|or)\s+|,\s+", re.sub(r"\([^)]*\)", "", phrase)) for phrase in named),
         key=len,
         default=[],
     )
-    for found in (*marked, told if all(map(_begins_with_name, told)) else [], series):
-        things = {label_of(one).lower(): (label_of(one), one) for one in reversed(found)}
+    for entries in (*marked, sentences if all(map(_begins_with_name, sentences)) else [], series):
+        things = {label_of(entry).lower(): (label_of(entry), entry) for entry in reversed(entries)}
         traits = sum(_TRAIT.fullmatch(label) is not None for label, _ in things.values())
-        are_things = found is not series or all(names_thing(label) for label, _ in things.values())
+        are_things = entries is not series or all(names_thing(label) for label, _ in things.values())
         if len(things) > 1 and are_things and traits * 2 <= len(things):
             return list(reversed(things.values()))
     return []
@@ -85,7 +90,7 @@ def _begins_with_name(statement: str) -> bool:
 
 
 def label_of(text: str) -> str:
-    """The name at the head of a line."""
+    """Return the name at the head of a line."""
     plain = " ".join(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", text[:MESSAGE_CHARS]).split())
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", plain)
     if title := re.match(r"[\"“«„]([^\"”»“]{2,})[\"”»“]", plain):
@@ -97,35 +102,49 @@ def label_of(text: str) -> str:
 
 
 def _marked(lines: Sequence[str]) -> list[list[str]]:
-    """Numbered lists, bulleted ones, sections, rows and columns of tables; of each the longest first."""
-    numbers, marks, sections = list[list[str]](), list[list[str]](), list[str]()
+    """
+    Return numbered lists, bulleted ones, sections, rows and columns of tables; of each the longest first.
+    """
+    numbers = list[list[str]]()
+    marks = list[list[str]]()
+    sections = list[str]()
     tables: list[list[list[str]]] = []
-    indent, in_table, levels = None, False, [len(one["level"]) for one in map(_HEADING.match, lines) if one]
+    indent = None
+    in_table = False
+    levels = [len(heading["level"]) for heading in map(_HEADING.match, lines) if heading]
     for line in lines:
-        plain, head = " ".join(line.split()), _HEADING.match(line)
+        plain = " ".join(line.split())
+        head = _HEADING.match(line)
         if match := _ITEM.match(line):
             if indent is None:
-                indent, kept = len(match["indent"]), list[str]()
-                (numbers if match["mark"][-1] in ".)" else marks).append(kept)
+                indent = len(match["indent"])
+                items = list[str]()
+                (numbers if match["mark"][-1] in ".)" else marks).append(items)
             if len(match["indent"]) <= indent:
-                kept.append(" ".join(match["text"].split()))
-            elif kept:
-                kept[-1] += f"; {' '.join(match['text'].split())}"
+                items.append(" ".join(match["text"].split()))
+            elif items:
+                items[-1] += f"; {' '.join(match['text'].split())}"
         elif plain and not line.startswith((" ", "\t")):
             indent = None
         if head and len(head["level"]) == max(levels):
             sections.append(f"{head['text']}:")
         elif plain and sections:
             sections[-1] += f" {plain}"
-        is_row, is_rule = plain.startswith("|") and plain.endswith("|"), not plain.strip("|:- ")
+        is_row = plain.startswith("|") and plain.endswith("|")
+        is_rule = not plain.strip("|:- ")
         if is_row and is_rule and in_table and tables[-1][1:]:  # its head stands above a rule
             tables.append([tables[-1].pop()])
         elif is_row and not is_rule:
-            tables += [] if in_table else [[]]
+            if not in_table:
+                tables.append([])
             tables[-1].append([cell.strip() for cell in plain.strip("|").split("|")])
         in_table = is_row
     rows = [_rows_of(table) for table in tables]
-    return [one for some in (numbers, marks, [sections], rows) for one in sorted(some, key=len, reverse=True)]
+    return [
+        group
+        for groups in (numbers, marks, [sections], rows)
+        for group in sorted(groups, key=len, reverse=True)
+    ]
 
 
 def _rows_of(table: Sequence[Sequence[str]]) -> list[str]:
@@ -155,7 +174,7 @@ def _naming_column(table_rows: Sequence[Sequence[str]]) -> int:
 
 
 def _row_text(heads: Sequence[str], row: Sequence[str], name: int) -> str:
-    cells = [" ".join(one) for at, one in enumerate(zip(heads, row, strict=False)) if at != name]
+    cells = [" ".join(pair) for at, pair in enumerate(zip(heads, row, strict=False)) if at != name]
     return f"{row[name]}: {'; '.join(cells)}"
 
 
@@ -180,19 +199,19 @@ def asks_which(query: str) -> bool:
 
 
 def asks_what_fits(query: str) -> bool:
-    """Whether a query asks what of a list is left, fits or can be had, by all that was told."""
+    """Return whether a query asks what of a list is left, fits or can be had, by all that was told."""
     return asks_which(query) and _FITS.search(plain_signs(query[:MESSAGE_CHARS])) is not None
 
 
 def points_back(query: str) -> bool:
     noted = re.search(rf"\b{one_of('noted')}\b", query, re.IGNORECASE)
-    return asks_which(query) and not noted and any(one.how == "which" for one in find_pronouns(query))
+    return asks_which(query) and not noted and any(pronoun.how == "which" for pronoun in find_pronouns(query))
 
 
 def terms_of(text: str) -> set[str]:
     words = (word.lower() for word in split_words(plain_signs(text[:MESSAGE_CHARS])))
-    said = " ".join(word for word in words if word not in FUNCTION_WORDS and not word.isdigit())
-    return {term for term in split_terms(said) if len(term) > 1}
+    content = " ".join(word for word in words if word not in FUNCTION_WORDS and not word.isdigit())
+    return {term for term in split_terms(content) if len(term) > 1}
 
 
 @cache
@@ -201,50 +220,57 @@ def _plain() -> frozenset[str]:
 
 
 def shared_terms(query: str, about: str) -> int:
-    """How many of its words a query shares with what a list stands under."""
+    """Return how many of its words a query shares with what a list stands under."""
     return len((terms_of(query) & terms_of(about)) - _plain())
 
 
 def names_only(query: str, about: str) -> bool:
-    """Whether a query names nothing but what a list stands under, or no thing at all."""
+    """Return whether a query names nothing but what a list stands under, or no thing at all."""
     return terms_of(query) <= terms_of(about) | _plain()
 
 
 def rows_asked_for(query: str, rows: Sequence[str], about: str) -> list[int]:
     """
-    The lines of a list that say what a query asks for and others do not, or that lack what it denies; of
-    things to tick off those that it wants, done or open; all where it tells none apart.
+    Return the lines of a list that say what a query asks for and others do not, or that lack what it denies;
+    of things to tick off those that it wants, done or open; all where it tells none apart.
     """
     ticked = [row.lower().startswith("[x]") for row in rows]
-    done, denied = _DONE.search(query), _DENIES.search(plain_signs(query))
+    done = _DONE.search(query)
+    denied = _DENIES.search(plain_signs(query))
     if any(ticked) and not all(ticked) and (_UNDONE.search(query) or done):
         is_open = bool(_UNDONE.search(query) or denied)
         return [at for at, is_ticked in enumerate(ticked) if is_ticked != is_open]
-    said = [_affirmed(row) for row in rows]
-    lacking = [terms_of(row) - own for row, own in zip(rows, said, strict=True)]
+    affirmed = [_affirmed(row) for row in rows]
+    lacking = [terms_of(row) - own for row, own in zip(rows, affirmed, strict=True)]
     above = terms_of(about).difference(*lacking)
-    apart = (terms_of(query) - above) & frozenset[str]().union(*said) if asks_which(query) else set()
-    found = [at for at, own in enumerate(said) if (apart.isdisjoint(own) if denied else apart <= own)]
-    return (found if apart else []) or list(range(len(rows)))
+    apart = (terms_of(query) - above) & frozenset[str]().union(*affirmed) if asks_which(query) else set()
+    places = [at for at, own in enumerate(affirmed) if (apart.isdisjoint(own) if denied else apart <= own)]
+    return (places if apart else []) or list(range(len(rows)))
 
 
-def ruled_out(rows: Sequence[tuple[str, str]], told: Sequence[str]) -> dict[int, int]:
+def ruled_out(rows: Sequence[tuple[str, str]], statements: Sequence[str]) -> dict[int, int]:
     """
-    What is left out of a list, rows of name and whole line, by what was *told*, oldest first: by place in the
-    list the place of the first statement that says it is gone, rules out a word that it holds, or requires
-    one that it lacks. Of 81 questions in three sets of conversations it earns nine; of 35 that are typed as
-    people type, none.
+    Return the rows of a list that *statements*, oldest first, rule out; a row is a name and a whole line.
+    Each place in the list is mapped to the place of the first statement that says the row is gone, rules out
+    a word that it holds, or requires one that it lacks. Of 81 questions in three sets of conversations it
+    earns nine; of 35 that are typed as people type, none.
     """
-    said, found = [_affirmed(text) for _, text in rows], dict[int, int]()
+    affirmed = [_affirmed(text) for _, text in rows]
+    excluded = dict[int, int]()
     names = [terms_of(name) for name, _ in rows]
     strange = [" ".join(word for word in split_words(name) if not is_ordinary(word)) for name, _ in rows]
-    own = [{*split_terms(one)}.difference(*names[:at], *names[at + 1 :]) for at, one in enumerate(strange)]
-    for place, text in enumerate(told):
+    own = [
+        {*split_terms(words)}.difference(*names[:at], *names[at + 1 :]) for at, words in enumerate(strange)
+    ]
+    for place, text in enumerate(statements):
         for part in _PART.split(plain_text(text[:MESSAGE_CHARS])):
-            terms, denied = terms_of(_REQUIRES.sub("", part)), _DENIES.search(part)
+            terms = terms_of(_REQUIRES.sub("", part))
+            denied = _DENIES.search(part)
             named = [at for at, name in enumerate(names) if (name and name <= terms) or own[at] & terms]
             apart = {
-                term for term in terms.difference(*names) if 0 < sum(term in one for one in said) < len(said)
+                term
+                for term in terms.difference(*names)
+                if 0 < sum(term in row_terms for row_terms in affirmed) < len(affirmed)
             }
             out: Collection[int] = ()
             if (bounded := within(part, [text for _, text in rows])) is not None:
@@ -252,12 +278,12 @@ def ruled_out(rows: Sequence[tuple[str, str]], told: Sequence[str]) -> dict[int,
             elif named and (_GONE.search(part) if not denied else terms <= names[named[0]]):
                 out = named
             elif denied:
-                out = [at for at, one in enumerate(said) if apart & one]
-            elif apart and _REQUIRES.search(part) and any(apart <= one for one in said):
-                out = [at for at, one in enumerate(said) if not apart <= one]
+                out = [at for at, row_terms in enumerate(affirmed) if apart & row_terms]
+            elif apart and _REQUIRES.search(part) and any(apart <= row_terms for row_terms in affirmed):
+                out = [at for at, row_terms in enumerate(affirmed) if not apart <= row_terms]
             for at in out:
-                found.setdefault(at, place)
-    return found
+                excluded.setdefault(at, place)
+    return excluded
 
 
 def _affirmed(text: str) -> set[str]:
@@ -266,7 +292,7 @@ def _affirmed(text: str) -> set[str]:
 
 
 def words_to_show(query: str) -> frozenset[str]:
-    """The terms of what a message orders to show, if it names that as a whole."""
+    """Return the terms of what a message orders to show, if it names that as a whole."""
     words = [word for word in things_to_show(query) if word not in FUNCTION_WORDS]
     if any(word.isdigit() for word in words):
         return frozenset()
@@ -275,7 +301,7 @@ def words_to_show(query: str) -> frozenset[str]:
 
 
 def orders_to_look(clause: str) -> bool:
-    """Whether an order is to find or show something, so that what is stored may do."""
+    """Return whether an order is to find or show something, which stored documents may answer."""
     words = (word.lower() for word in split_words(plain_signs(clause)))
     verb = next((word for word in words if word not in FUNCTION_WORDS and word not in ("please", "now")), "")
     return verb in words_of("shows") | words_of("finds")

@@ -21,7 +21,7 @@ def wanted_kind(query: str) -> str | None:
 
 
 def count_kind(text: str, kind: str) -> int:
-    """How often a text tells a thing of a kind, up to twice."""
+    """Return how often a text tells a thing of a kind, up to twice."""
     return sum(1 for _ in islice(_TELLS[kind].finditer(text), 2))
 
 
@@ -59,7 +59,10 @@ _LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less
 
 
 def is_english(text: str) -> bool:
-    """Whether most words that no name could be are English; without any, whether its letters are Latin."""
+    """
+    Return whether most words that cannot be names are English; without such words, whether the letters are
+    Latin.
+    """
     words = _LETTERS.findall(text)
     small = [word for word in words if word[0].islower()]
     if not small:

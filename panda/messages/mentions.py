@@ -38,7 +38,10 @@ UNITS = {
     "volume": {"ml": 0.001, "l": 1},
 }
 """Units by what they measure, each in terms of one of them."""
-_LEAST_LETTERS, _LONGER, _LONGEST_NAME, _AMOUNT_CHARS = 4, 3, 12, 200
+_LEAST_LETTERS = 4
+_LONGER = 3
+_LONGEST_NAME = 12
+_AMOUNT_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Mention:
 
     @property
     def end(self) -> int:
-        """Index behind their last character."""
+        """Return the index behind their last character."""
         return self.start + len(self.words)
 
 
@@ -105,30 +108,31 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _holds(terms: Collection[str], term: str) -> bool:
-    """Whether a term stands there, or one that differs by a short ending, as Korea and Korean."""
+    """Return whether the terms hold this one, or one that differs by a short ending, as Korea and Korean."""
     if term in terms:
         return True
-    near = (one for one in terms if len(one) >= _LEAST_LETTERS and one.isalpha() and term.isalpha())
+    near = (other for other in terms if len(other) >= _LEAST_LETTERS and other.isalpha() and term.isalpha())
     return len(term) >= _LEAST_LETTERS and any(
-        (one.startswith(term) or term.startswith(one)) and abs(len(one) - len(term)) < _LONGER for one in near
+        (other.startswith(term) or term.startswith(other)) and abs(len(other) - len(term)) < _LONGER
+        for other in near
     )
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Candidate:
     thing: Thing
     name: tuple[str, ...]  # terms of its label
-    told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
+    terms: frozenset[str]  # terms of all that was said of it, without what it is said to lack
     lacks: frozenset[str]
     proper: frozenset[str]  # of capital words of the label
     amounts: frozenset[str]
 
     def says(self, term: str, pointed: bool) -> bool:
-        return _holds(self.name, term) or (pointed and _holds(self.told, term))
+        return _holds(self.name, term) or (pointed and _holds(self.terms, term))
 
 
 @lru_cache(maxsize=2048)
-def _known(thing: Thing) -> _Known:
+def _candidate(thing: Thing) -> _Candidate:
     label = (thing.label or _PARTS.split(thing.text, maxsplit=1)[0])[:MESSAGE_CHARS]
     whole = f"{label}\n{thing.text}\n{thing.type}"[:MESSAGE_CHARS]
     lacks = frozenset(term for match in _LACKS.finditer(whole) for term in _terms(match[1]))
@@ -138,8 +142,10 @@ def _known(thing: Thing) -> _Known:
         if token.text[0].isupper() and (len(label) > len(token.text) or not is_ordinary(token.text))
         for term in _terms(token.text)
     }
-    told = frozenset(_terms(whole)) - lacks
-    return _Known(thing, _terms(label), told, lacks, frozenset(proper), _amounts(whole))
+    terms = frozenset(_terms(whole)) - lacks
+    return _Candidate(
+        thing, name=_terms(label), terms=terms, lacks=lacks, proper=frozenset(proper), amounts=_amounts(whole)
+    )
 
 
 # amounts
@@ -147,12 +153,14 @@ def _known(thing: Thing) -> _Known:
 
 @lru_cache(maxsize=2048)
 def _amounts(text: str) -> frozenset[str]:
-    found = set()
-    for one in scan(text[:MESSAGE_CHARS]):
-        measures = one.amount and (one.amount.unit or one.amount.currency or one.amount.counts)
-        if one.claim.kind == "date" or measures:
-            found.add(f"{one.claim.value} {one.amount.head if one.amount and one.amount.counts else ''}")
-    return frozenset(found)
+    amounts = set()
+    for figure in scan(text[:MESSAGE_CHARS]):
+        measures = figure.amount and (figure.amount.unit or figure.amount.currency or figure.amount.counts)
+        if figure.claim.kind == "date" or measures:
+            amounts.add(
+                f"{figure.claim.value} {figure.amount.head if figure.amount and figure.amount.counts else ''}"
+            )
+    return frozenset(amounts)
 
 
 def _factor(unit: str) -> float:
@@ -161,15 +169,17 @@ def _factor(unit: str) -> float:
 
 @lru_cache(maxsize=4096)
 def amount(text: str, kind: str) -> float | str | None:
-    """How much of a kind a text says first: a price, weight, year, time of day …; None if nothing."""
+    """Return the first amount of a kind in a text: a price, weight, year, time of day …; None if nothing."""
     if kind in _WRITTEN:
         values = (
-            one.claim.value for one in scan(text[:MESSAGE_CHARS]) if one.claim.kind in ("date", "number")
+            figure.claim.value
+            for figure in scan(text[:MESSAGE_CHARS])
+            if figure.claim.kind in ("date", "number")
         )
-        return next((match[0] for one in values if (match := re.match(_WRITTEN[kind], one))), None)
+        return next((match[0] for value in values if (match := re.match(_WRITTEN[kind], value))), None)
     units = UNITS.get("time" if kind == "age" else kind, ())
-    for one in scan(text[:MESSAGE_CHARS]):
-        if (own := one.amount) is None or own.value is None:
+    for figure in scan(text[:MESSAGE_CHARS]):
+        if (own := figure.amount) is None or own.value is None:
             continue
         if own.currency if kind == "price" else own.unit in units or (own.counts and kind == own.head):
             return float(own.value) * _factor(own.unit)
@@ -181,20 +191,24 @@ def within(words: str, texts: Sequence[str]) -> list[bool | None] | None:
     match = re.search(
         rf"\b(?:(?P<over>{one_of('over')})|{one_of('under')}) (?=\D{{0,3}}\d)", words, re.IGNORECASE
     )
-    found = scan(words[match.end() :][:_AMOUNT_CHARS]) if match else ()
-    limit = next((one.amount for one in found if one.amount and one.amount.value is not None), None)
+    figures = scan(words[match.end() :][:_AMOUNT_CHARS]) if match else ()
+    limit = next(
+        (figure.amount for figure in figures if figure.amount and figure.amount.value is not None), None
+    )
     if match is None or limit is None or limit.value is None:
         return None
     kinds = [kind for kind, units in UNITS.items() if limit.unit in units]
     is_price = re.search(rf"\b{one_of('money')}\b", words) or not (limit.unit or limit.counts)
-    kinds += [limit.head] * limit.counts + ["price"] * bool(is_price)
-    for told in ([amount(text, kind) for text in texts] for kind in kinds):
-        if any(isinstance(value, float) for value in told):
-            bound, over = float(limit.value) * _factor(limit.unit), match["over"]
-            return [
-                (value > bound if over else value <= bound) if isinstance(value, float) else None
-                for value in told
-            ]
+    if limit.counts:
+        kinds.append(limit.head)
+    if is_price:
+        kinds.append("price")
+    for values in ([amount(text, kind) for text in texts] for kind in kinds):
+        if any(isinstance(value, float) for value in values):
+            bound = float(limit.value) * _factor(limit.unit)
+            if match["over"]:
+                return [value > bound if isinstance(value, float) else None for value in values]
+            return [value <= bound if isinstance(value, float) else None for value in values]
     return None
 
 
@@ -206,10 +220,12 @@ def _scales() -> dict[str, list[list[str]]]:
 
 @cache
 def scale_of(word: str) -> str | None:
-    """The adjective of a comparative or superlative that ranks: "heavy" of "heavier"."""
+    """Return the adjective of a comparative or superlative that ranks: "heavy" of "heavier"."""
     for ending in ("est", "er"):
         root = word.removesuffix(ending)
-        for base in (root, root + "e", root[:-1], root[:-1] + "y") if root != word else ():
+        if root == word:
+            continue
+        for base in (root, root + "e", root[:-1], root[:-1] + "y"):
             if base in _scales():
                 return base
     return None
@@ -246,10 +262,10 @@ def find_mentions(
     aside: Collection[str] = (),
 ) -> list[Mention]:
     """
-    The words of a message that mean things, by place, rank, description, name or kind, in order; no two
-    overlap. *things* is the list that was shown last, *others* are meant by name alone; *nouns* are terms for
-    its things, as "laptop"; "the cheapest" passes over refs that are *aside*. Pronouns are not among them:
-    the text alone cannot tell.
+    Return the words of a message that mean things, by place, rank, description, name or kind, in order; no
+    two overlap. *things* is the list that was shown last, *others* are meant by name alone; *nouns* are terms
+    for its things, as "laptop"; "the cheapest" passes over refs that are *aside*. Pronouns are not among
+    them: the text alone cannot tell.
     """
     return list(_Finder(text, things, others, nouns, aside).find())
 
@@ -263,34 +279,46 @@ class _Finder:
         nouns: Collection[str],
         aside: Collection[str],
     ) -> None:
-        self.text, self.tokens, self.lower = text, _tokens(text), _low(text)
+        self.text = text
+        self.tokens = _tokens(text)
+        self.lower = _low(text)
         self.ends = {token.end: at for at, token in enumerate(self.tokens, 1)}
-        self.list = [_known(thing) for thing in things]
-        self.ranked = [known for known in self.list if known.thing.ref not in aside]
+        self.list = [_candidate(thing) for thing in things]
+        self.ranked = [candidate for candidate in self.list if candidate.thing.ref not in aside]
         refs = {thing.ref for thing in things}
-        self.all = self.list + [_known(thing) for thing in others if thing.ref not in refs]
-        firsts = [known.name[0] for known in self.list if known.name]  # "coach A", "coach B"
-        heads = {known.name[-1] for known in self.list if known.name}
+        self.all = self.list + [_candidate(thing) for thing in others if thing.ref not in refs]
+        firsts = [candidate.name[0] for candidate in self.list if candidate.name]  # "coach A", "coach B"
+        heads = {candidate.name[-1] for candidate in self.list if candidate.name}
         heads |= {name for name in firsts if firsts.count(name) > 1}
-        self.nouns = {*nouns, *heads, *(term for known in self.all for term in _terms(known.thing.type))}
+        self.nouns = {
+            *nouns,
+            *heads,
+            *(term for candidate in self.all for term in _terms(candidate.thing.type)),
+        }
 
     def find(self) -> Iterator[Mention]:
-        at, found = 0, list[Mention]()
+        at = 0
+        mentions = list[Mention]()
         looks = (self.counted, self.other, self.rank, self.described) if self.list else ()
         while at < len(self.tokens):
-            mentions = (look(at) for look in (*looks, self.named))
-            end, mention = next((one for one in mentions if one is not None), (at + 1, None))
-            at, found = end, found + ([mention] if mention else [])
-        named = {ref for mention in found for ref in mention.refs}
-        left = tuple(known.thing.ref for known in self.list if known.thing.ref not in named)
-        for one in found:
-            is_rest = one.how == "rest"
-            yield replace(one, refs=left if len(left) == 1 else (), options=left) if is_rest else one
+            attempts = (look(at) for look in (*looks, self.named))
+            end, recognised = next((attempt for attempt in attempts if attempt is not None), (at + 1, None))
+            at = end
+            if recognised:
+                mentions.append(recognised)
+        named = {ref for mention in mentions for ref in mention.refs}
+        left = tuple(candidate.thing.ref for candidate in self.list if candidate.thing.ref not in named)
+        for mention in mentions:
+            if mention.how == "rest":
+                yield replace(mention, refs=left if len(left) == 1 else (), options=left)
+            else:
+                yield mention
 
     def mention(
         self, start: int, end: int, refs: Sequence[str], how: How, options: Sequence[str] = ()
     ) -> tuple[int, Mention]:
-        first, last = self.tokens[start].start, self.tokens[end - 1].end
+        first = self.tokens[start].start
+        last = self.tokens[end - 1].end
         return end, Mention(self.text[first:last], first, tuple(refs), tuple(options), how)
 
     def low(self, at: int) -> str:
@@ -303,14 +331,27 @@ class _Finder:
 
     def stops(self, at: int) -> bool:
         word = self.low(at)
-        known = (FUNCTION_WORDS, words_of("verbs"), words_of("joins"), words_of("prepositions"))
-        return not word[0].isalnum() or any(word in some for some in known) or word.endswith(("'s", "'ll"))
+        word_groups = (FUNCTION_WORDS, words_of("verbs"), words_of("joins"), words_of("prepositions"))
+        return (
+            not word[0].isalnum()
+            or any(word in group for group in word_groups)
+            or word.endswith(("'s", "'ll"))
+        )
 
     def close(self, start: int, at: int) -> int | None:
-        """Where words that point end, with their noun and "of the three"; None where another word follows."""
-        word, verb, noun = self.low(at), self.low(start - 1), self.is_noun(at)
-        told = verb in ("is", "was") and any(_holds(one.told, t) for one in self.list for t in _terms(word))
-        ends = not self.low(at + 1)[0].isalnum() and (told or start == 1 or verb in words_of("helpers"))
+        """
+        Return where words that point at a thing end, with their noun and "of the three"; None where another
+        word follows.
+        """
+        word = self.low(at)
+        verb = self.low(start - 1)
+        noun = self.is_noun(at)
+        is_described = verb in ("is", "was") and any(
+            _holds(candidate.terms, t) for candidate in self.list for t in _terms(word)
+        )
+        ends = not self.low(at + 1)[0].isalnum() and (
+            is_described or start == 1 or verb in words_of("helpers")
+        )
         if not (noun or self.stops(at) or ends):
             return None
         end = at + noun
@@ -320,14 +361,17 @@ class _Finder:
         return end + 1 if self.low(end) in ("them", "all") or self.is_noun(end) else None
 
     def counted(self, at: int) -> tuple[int, Mention] | None:
-        """ "number 3", "the second one", "the last two", "both"."""
+        """Read "number 3", "the second one", "the last two", "both"."""
         match = _COUNTED.match(self.lower, self.tokens[at].start)
         behind = self.ends.get(match.end()) if match else None
         end = self.close(at, behind) if behind is not None else None
         if match is None or behind is None or end is None:
             return None
-        before, here, size = self.low(at - 1), self.low(behind), len(self.list)
-        bare, word = end == behind, match["place"]
+        before = self.low(at - 1)
+        here = self.low(behind)
+        size = len(self.list)
+        bare = end == behind
+        word = match["place"]
         joined = at == 0 if match["many"] else before in ("and", "or", ",", "&")
         if (match["many"] or word) and not (match["the"] or joined):
             return None
@@ -341,33 +385,39 @@ class _Finder:
 
     @staticmethod
     def places(match: re.Match[str], size: int) -> list[int]:
-        word, ordered = match["place"], _in_order("ordinals")
+        word = match["place"]
+        ordered = _in_order("ordinals")
         if match["many"]:
             many = _number(match["many"])
             return list(range(many) if match["side"] in ("first", "top") else range(size - many, size))
         if match["number"]:
             return [_number(match["number"]) - 1]
         if word is None or word in ("former", "latter"):  # both
-            return [size] if size != 2 else [0, 1] if word is None else [int(word == "latter")]
+            if size != 2:
+                return [size]
+            return [0, 1] if word is None else [int(word == "latter")]
         if word in ordered or word[0].isdigit():
             return [ordered.index(word) if word in ordered else int(word[:-2]) - 1]
         named = {"top": 0, "middle": size // 2 if size % 2 else size}
         return [named.get(word, size - 1 - (word in words_of("before_last")))]
 
     def other(self, at: int) -> tuple[int, Mention] | None:
-        """ "the other one": what is left when the others are named in the same message."""
+        """Read "the other one": what is left when the others are named in the same message."""
         end = at + 2 + self.is_noun(at + 2)
         is_other = self.low(at) in ("the", "that") and self.low(at + 1) == "other" and self.stops(end)
         return self.mention(at, end, (), "rest") if is_other else None
 
     def rank(self, at: int) -> tuple[int, Mention] | None:
-        """ "the cheapest", "the second-lightest one", by the values shown."""
+        """Read "the cheapest", "the second-lightest one", by the values shown."""
         match = _RANKED.match(self.lower, self.tokens[at].start)
         behind = self.ends.get(match.end()) if match else None
         if match is None or behind is None:
             return None
-        word, is_told = match["word"], match["more"] or match["less"]
-        scale = (word if word in _scales() else None) if is_told else scale_of(word)
+        word = match["word"]
+        is_told = match["more"] or match["less"]
+        scale = scale_of(word)
+        if is_told:
+            scale = word if word in _scales() else None
         end = self.close(at, behind) if scale else None
         if scale is None or end is None or self.low(end - 1) in ("ones", "options", "items"):
             return None
@@ -376,13 +426,16 @@ class _Finder:
             return None
         place = _in_order("ordinals").index(match["place"]) if match["place"] else 0
         ref = self.extreme(scale, place, match["less"] is not None)
-        options = () if ref else tuple(known.thing.ref for known in self.ranked)
+        options = () if ref else tuple(candidate.thing.ref for candidate in self.ranked)
         return self.mention(at, end, [ref] if ref else [], "described", options)
 
     def extreme(self, scale: str, place: int, less: bool) -> str | None:
         for way, *kinds in _scales()[scale]:
             for kind in kinds:
-                texts = [(known.thing.text or known.thing.label, known.thing.ref) for known in self.ranked]
+                texts = [
+                    (candidate.thing.text or candidate.thing.label, candidate.thing.ref)
+                    for candidate in self.ranked
+                ]
                 values = [(value, ref) for text, ref in texts if (value := amount(text, kind)) is not None]
                 values.sort(reverse=(way == "max") != less)
                 enough = len(values) >= max(2, len(texts) - 1) and place < len(values)
@@ -391,7 +444,7 @@ class _Finder:
         return None
 
     def described(self, at: int) -> tuple[int, Mention] | None:
-        """ "the red one", "the one with 16 GB", "the hotel by the lake": what one thing is said to be."""
+        """Read "the red one", "the one with 16 GB", "the hotel by the lake": what one thing is said to be."""
         if self.low(at) not in words_of("determiners"):
             return None
         noun = at + 1
@@ -402,58 +455,74 @@ class _Finder:
         end = noun + 1
         while self.low(noun + 1) in words_of("relatives") and self._goes_on(end, "€$£%-"):
             end += 1
-        before, behind = self.tokens[at + 1 : noun], self.tokens[noun + 1 : end]
-        fit = [known for known in self.list if self.fits(known, before)] if before else self.list
-        texts = [known.thing.text or known.thing.label for known in fit]
+        before = self.tokens[at + 1 : noun]
+        behind = self.tokens[noun + 1 : end]
+        fit = [candidate for candidate in self.list if self.fits(candidate, before)] if before else self.list
+        texts = [candidate.thing.text or candidate.thing.label for candidate in fit]
         bounded = within(self.text[behind[0].start : behind[-1].end], texts) if behind else None
-        fit = [known for known, fits in zip(fit, bounded or [True] * len(fit), strict=True) if fits]
+        fit = [candidate for candidate, fits in zip(fit, bounded or [True] * len(fit), strict=True) if fits]
         lacks = self.low(noun + 1) == "without" or self.low(noun + 2) in ("no", "without", "not")
-        scores, told = [0.0] * len(fit), noun
-        for n in range(noun + 1, end) if len(fit) > 1 else ():
+        scores = [0.0] * len(fit)
+        last_matching = noun
+        for n in range(noun + 1, end):
             for term in self.tokens[n].terms:
-                held = [k for k, own in enumerate(fit) if _holds(own.lacks if lacks else own.told, term)]
-                for k in held if len(held) < len(fit) else ():
-                    scores[k], told = scores[k] + 1 / len(held), n
-        best = [known for known, score in zip(fit, scores, strict=True) if score == max(scores)]
+                held = [k for k, own in enumerate(fit) if _holds(own.lacks if lacks else own.terms, term)]
+                if len(held) == len(fit):
+                    continue
+                for k in held:
+                    scores[k] += 1 / len(held)
+                    last_matching = n
+        best = [candidate for candidate, score in zip(fit, scores, strict=True) if score == max(scores)]
         if len(best) != 1 or len(self.list) == 1:
             return None
-        return self.mention(at, end if bounded else told + 1, [best[0].thing.ref], "described")
+        return self.mention(at, end if bounded else last_matching + 1, [best[0].thing.ref], "described")
 
     def _goes_on(self, at: int, marks: str) -> bool:
         return self.low(at)[0].isalnum() or self.low(at) in marks
 
-    def fits(self, known: _Known, said: Sequence[_Token]) -> bool:
-        amounts = _amounts(self.text[said[0].start : said[-1].end])
-        terms = [term for token in said for term in token.terms]
-        measured = bool(amounts) and amounts <= known.amounts
-        return measured or (bool(terms) and all(_holds(known.told, term) for term in terms))
+    def fits(self, candidate: _Candidate, tokens: Sequence[_Token]) -> bool:
+        amounts = _amounts(self.text[tokens[0].start : tokens[-1].end])
+        terms = [term for token in tokens for term in token.terms]
+        measured = bool(amounts) and amounts <= candidate.amounts
+        return measured or (bool(terms) and all(_holds(candidate.terms, term) for term in terms))
 
     def named(self, at: int) -> tuple[int, Mention] | None:
-        """Names, whole or in part, and what only one thing is: "the Bosch", "Les Pins", "the rabbit"."""
+        """Read names, whole or in part, and what only one thing is: "the Bosch", "Les Pins", "the rabbit"."""
         points = words_of("determiners") | words_of("owners")
         start, at = at, at + (self.low(at) in points)
         pointed = at > start or self.low(start - 1) in words_of("determiners")
-        fit, end = self.all, at
+        fit = self.all
+        end = at
         while end < min(at + _LONGEST_NAME, len(self.tokens)):
             terms = _terms(self.tokens[end].text)
-            left = [known for known in fit if terms and all(known.says(term, pointed) for term in terms)]
+            left = [
+                candidate
+                for candidate in fit
+                if terms and all(candidate.says(term, pointed) for term in terms)
+            ]
             if not left:
                 break
             fit, end = left, end + 1
         run = [token for token in self.tokens[at:end] if token.terms]
-        refs = [known.thing.ref for known in fit if run and self.means(known, start, at, end, pointed)]
+        refs = [
+            candidate.thing.ref for candidate in fit if run and self.means(candidate, start, at, end, pointed)
+        ]
         if not refs or len(refs) == len(self.all) > 1:
             return None
         is_one = len(refs) == 1
         return self.mention(start, end, refs if is_one else [], "named", () if is_one else refs)
 
-    def means(self, known: _Known, start: int, at: int, end: int, pointed: bool) -> bool:
-        """Whether words are its whole name, a proper part of it, or point at what it is said to be."""
+    def means(self, candidate: _Candidate, start: int, at: int, end: int, pointed: bool) -> bool:
+        """
+        Return whether words are the candidate's whole name, a proper part of it, or point at what it is said
+        to be.
+        """
         run = [token for token in self.tokens[at:end] if token.terms]
         terms = [term for token in self.tokens[at:end] for term in _terms(token.text)]
-        in_name = all(_holds(known.name, term) for term in terms)
-        whole, closed = in_name and len(terms) == len(known.name), self.close(start, end) == end
-        if in_name and any(t.text[0].isupper() and known.proper.issuperset(t.terms) for t in run):
+        in_name = all(_holds(candidate.name, term) for term in terms)
+        whole = in_name and len(terms) == len(candidate.name)
+        closed = self.close(start, end) == end
+        if in_name and any(t.text[0].isupper() and candidate.proper.issuperset(t.terms) for t in run):
             inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
             follows = self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs")
             return pointed or inside or follows
@@ -513,26 +582,26 @@ def find_exclusions(
     text: str, things: Sequence[Thing], mentions: Sequence[Mention], *, meant: Sequence[str] = ()
 ) -> list[Excluded]:
     """
-    What a message decides on things, in orders and declarations about that very thing, never in questions;
-    one for each thing, the last word counts. *mentions* are those of find_mentions; *meant* is what "it"
-    means where the message names nothing before.
+    Return what a message decides on things, in orders and declarations about that very thing, never in
+    questions; one for each thing, of which the last counts. *mentions* are those of find_mentions; *meant* is
+    what "it" means where the message names nothing before.
     """
     objects = {mention.start: mention.refs for mention in mentions if mention.refs}
     masked = _low(text)
-    for one in mentions if objects else ():
-        if one.start in objects:
-            masked = masked[: one.start] + "◆" * len(one.words) + masked[one.end :]
-    found: dict[str, Excluded] = {}
+    for mention in mentions:
+        if mention.start in objects:
+            masked = masked[: mention.start] + "◆" * len(mention.words) + masked[mention.end :]
+    exclusions: dict[str, Excluded] = {}
     for start in _clauses(masked):
         for name, rule in _RULES:
             if (match := rule.match(masked, start)) and (
-                decided := _decide(name, match, text, things, objects, meant)
+                decided := _decide(name, match, text, things=things, objects=objects, meant=meant)
             ):
                 action, put = decided
                 words = text[start : match.end()].rstrip()
-                found |= {ref: Excluded(ref, action, words) for ref in put}
+                exclusions |= {ref: Excluded(ref, action, words) for ref in put}
                 break
-    return list(found.values())
+    return list(exclusions.values())
 
 
 def _low(text: str) -> str:
@@ -565,8 +634,10 @@ def _decide(
     if " or " in (parts.get("row") or ""):
         return None
     if name == "bound":
-        fits = within(text[match.start() : match.end()], [one.text or one.label for one in things]) or ()
-        refs = [one.ref for one, is_within in zip(things, fits, strict=False) if is_within]
+        fits = (
+            within(text[match.start() : match.end()], [thing.text or thing.label for thing in things]) or ()
+        )
+        refs = [thing.ref for thing, is_within in zip(things, fits, strict=False) if is_within]
         return ("demote", refs) if refs else None
     spans = [match.span(group) for group in ("row", "kind") if group in parts]
     inside = [at for at in sorted(objects) if any(start <= at < end for start, end in spans)]
@@ -583,7 +654,7 @@ def _decide(
         return ("demote", row) if row else None
     if parts.get("rest") or parts.get("but"):
         named = {ref for some in objects.values() for ref in some}
-        row = [one.ref for one in things if one.ref not in named]
+        row = [thing.ref for thing in things if thing.ref not in named]
     elif parts.get("it"):
         row = _meant_by_it(match, objects, meant)
     action: Action = "keep" if (name == "keep") != negated else "drop"
@@ -593,7 +664,10 @@ def _decide(
 def _meant_by_it(
     match: re.Match[str], objects: dict[int, tuple[str, ...]], meant: Sequence[str]
 ) -> Sequence[str]:
-    """What was named last, unless as the owner of something else ("the lid of the X"); else what is meant."""
+    """
+    Return what was named last, unless as the owner of something else ("the lid of the X"); else what is
+    meant.
+    """
     before = match.string[: match.start("it")]
     last = max((at for at in objects if at < len(before)), default=None)
     if last is None:
@@ -604,17 +678,18 @@ def _meant_by_it(
 
 
 def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
-    """All of a kind, as "steel bikes": what is said to be so, unless that is everything."""
-    said = [*_tokens(re.sub(rf"^(?:{one_of('articles')}\s+)+", "", words, flags=re.IGNORECASE))]
-    for run in (said, said[:-1] if said and is_plural(said[-1].low) else []):
+    """Return all of a kind, as "steel bikes": what is said to be so, unless that is everything."""
+    tokens = [*_tokens(re.sub(rf"^(?:{one_of('articles')}\s+)+", "", words, flags=re.IGNORECASE))]
+    for run in (tokens, tokens[:-1] if tokens and is_plural(tokens[-1].low) else []):
         if run and all(token.terms for token in run):
             amounts = _amounts(" ".join(token.text for token in run))
-            known = [(one.ref, _known(one)) for one in things]
+            candidates = [(thing.ref, _candidate(thing)) for thing in things]
             terms = [term for token in run for term in token.terms]
             fit = [
                 ref
-                for ref, one in known
-                if (amounts and amounts <= one.amounts) or all(_holds(one.told, term) for term in terms)
+                for ref, candidate in candidates
+                if (amounts and amounts <= candidate.amounts)
+                or all(_holds(candidate.terms, term) for term in terms)
             ]
             if fit and len(fit) < max(2, len(things)):
                 return fit
@@ -622,7 +697,8 @@ def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
 
 
 def find_clearing(text: str) -> str | None:
-    masked, rule = _low(text), re.compile(rf"{_LEAD}(?P<words>{one_of('afresh')}){_END}")
+    masked = _low(text)
+    rule = re.compile(rf"{_LEAD}(?P<words>{one_of('afresh')}){_END}")
     for start in _clauses(masked):
         if (match := rule.match(masked, start)) and not re.search(rf"\b{one_of('not')}\b", match["lead"]):
             return text[match.start("words") : match.end("words")]
@@ -653,20 +729,20 @@ _PRONOUN = lazy_pattern(
 
 def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Mention]:
     """
-    The pronouns of a message that stand for things, but not for what it names itself before them; "that
-    laptop" is one where *nouns* has the stem.
+    Return the pronouns of a message that stand for things, but not for what it names itself before them;
+    "that laptop" is one where *nouns* has the stem.
     """
-    found = []
-    for one in _PRONOUN.finditer(text[:MESSAGE_CHARS]):
-        kind = "one" if one["noun"] else one.lastgroup or ""
-        noun = (one["noun"] or "thing").lower()
-        known = noun in words_of("item_nouns") or stem(noun) in nouns
-        clauses = [match.start() for match in _CLAUSE.finditer(text[: one.start()])]
+    mentions = []
+    for pronoun in _PRONOUN.finditer(text[:MESSAGE_CHARS]):
+        kind = "one" if pronoun["noun"] else pronoun.lastgroup or ""
+        noun = (pronoun["noun"] or "thing").lower()
+        names_item = noun in words_of("item_nouns") or stem(noun) in nouns
+        clauses = [match.start() for match in _CLAUSE.finditer(text[: pronoun.start()])]
         before = text[: clauses[-1]] if clauses else ""
         is_introduced = _INTRODUCED.search(before) or _is_about_something(before)
-        if known and (kind == "which" or not is_introduced):
-            found.append(Mention(one[0], one.start(), how=cast(How, kind)))
-    return found
+        if names_item and (kind == "which" or not is_introduced):
+            mentions.append(Mention(pronoun[0], pronoun.start(), how=cast(How, kind)))
+    return mentions
 
 
 def _is_about_something(clause: str) -> bool:
@@ -676,7 +752,7 @@ def _is_about_something(clause: str) -> bool:
 
 
 def says_only(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a message says nothing besides some of its words, as "And the last one?"."""
+    """Return whether a message says nothing besides some of its words, as "And the last one?"."""
     return all(
         not token.text[0].isalnum()
         or token.low in words_of("filling")
@@ -686,7 +762,9 @@ def says_only(text: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def names_nothing(query: str) -> bool:
-    """Whether a query asks and names no thing at all, so that it goes on with what was just spoken of."""
+    """
+    Return whether a query asks and names no thing at all, so that it goes on with what was just spoken of.
+    """
     words = [token.low for token in _tokens(query) if token.text[0].isalnum()]
     asks = any(word in words_of("asks") - words_of("verbs") for word in words)
     return asks and all(_is_weak(word) and word not in ("you", "your") for word in words)

@@ -61,7 +61,10 @@ _TOKEN = lazy_pattern(
 )
 """A token of a message: a time as it is worded, a word, or a sign."""
 _Days = tuple[date, date]
-_ADVERB, _TO, _COMING, _BORDERS = _words("adverb"), _words("to"), _words("coming"), frozenset(",;.?!:")
+_ADVERB = _words("adverb")
+_TO = _words("to")
+_COMING = _words("coming")
+_BORDERS = frozenset(",;.?!:")
 _FUTURE = _words("future")
 _MOST_TOKENS = 40  # of one time
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
@@ -94,7 +97,7 @@ _NEVER = _When(lambda _: None)
 
 
 @dataclass(frozen=True)
-class _Token:
+class _PeriodToken:
     text: str  # in small letters
     start: int
     end: int
@@ -104,25 +107,26 @@ class _Token:
 
 def find_periods(message: str, now: datetime) -> list[Period]:
     """
-    The past times that a message names, in its order. Weeks begin on Monday. A date without its year is the
-    latest one that is not in the future, if the message speaks of the past there; times to come, times that
-    recur, what can be read in two ways ("11/12/2025"), titles and quotations are none.
+    Return the past times that a message names, in its order. Weeks begin on Monday. A date without its year
+    is the latest one that is not in the future, if the message speaks of the past there; times to come, times
+    that recur, what can be read in two ways ("11/12/2025"), titles and quotations are none.
     """
-    return _Message(plain_signs(message[:MESSAGE_CHARS]), now.date()).periods()
+    return _PeriodFinder(plain_signs(message[:MESSAGE_CHARS]), now.date()).periods()
 
 
-class _Message:
+class _PeriodFinder:
     """A message's tokens; each method reads one part at a token and tells where it ends."""
 
     def __init__(self, text: str, today: date) -> None:
-        self._text, self._today = text, today
+        self._text = text
+        self._today = today
         self._tokens = [_token(match) for match in _TOKEN.finditer(text)]
         self._quoted = [match.span() for match in _QUOTED.finditer(text)]
         self._tenses = self._find_tenses()
         self._reach = 0  # the last token at which a part may begin
 
     def periods(self) -> list[Period]:
-        found: list[Period] = []
+        periods: list[Period] = []
         at = 0
         while at < len(self._tokens):
             self._reach = at + _MOST_TOKENS
@@ -130,9 +134,9 @@ class _Message:
             days = self._resolve(*read, at) if read else None
             if read and days:
                 words = self._tokens[at].start, self._tokens[read[1] - 1].end
-                found.append(Period(*days, words, read[0].relative))
+                periods.append(Period(*days, words, read[0].relative))
             at = read[1] if read else at + 1
-        return found
+        return periods
 
     def _word(self, at: int) -> str:
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
@@ -143,7 +147,8 @@ class _Message:
     # what a message names
 
     def _span(self, at: int) -> _At | None:
-        word, read = self._word(at), self._point(at + 1)
+        word = self._word(at)
+        read = self._point(at + 1)
         if read and word in ("since", "after"):
             return replace(read[0], find=partial(self._open, read[0], word), past=True, beside=""), read[1]
         if read and word in _words("open"):
@@ -182,7 +187,7 @@ class _Message:
         return self._within(*read) if read else None
 
     def _within(self, when: _When, end: int) -> _At:
-        """A time with the longer one that it lies in, "last year", if that follows."""
+        """Return a time with the longer one that it lies in, "last year", if that follows."""
         if when.year or (when.past and not when.relative):
             return when, end
         at = end + (self._word(end) in ("of", "in", ",", "'s"))
@@ -200,7 +205,7 @@ class _Message:
         return replace(whole, find=find, relative=when.relative and whole.relative, beside="", year=True), end
 
     def _coming(self, at: int) -> _At | None:
-        """ "next May", "every Monday": none, with what it is said of."""
+        """Read "next May" or "every Monday", which are no past time, with what they are said of."""
         if self._word(at) not in _COMING:
             return None
         read = (_NEVER, at + 2) if self._word(at + 1).removesuffix("s") in _UNITS else self._point(at + 1)
@@ -209,8 +214,12 @@ class _Message:
     def _time(self, at: int) -> _At | None:
         if at >= len(self._tokens):
             return None
-        token, today = self._tokens[at], self._today
-        match, form, text, end = token.match, token.form, token.text, at + 1
+        token = self._tokens[at]
+        today = self._today
+        match = token.match
+        form = token.form
+        text = token.text
+        end = at + 1
         if form == "word":
             return self._named(at, text) if text in _words("last") or text in ("this", "current") else None
         if form == "to_come":
@@ -219,9 +228,12 @@ class _Message:
             day = today - timedelta(_FROM_TODAY.get(text.removeprefix("the "), 0))
             return _When(lambda _: (day, day), past=day < today, relative=True), end
         if form == "ago":
-            count, unit = _count_of(match["n1"]), _UNITS[match["u1"].lower()]
+            count = _count_of(match["n1"])
+            unit = _UNITS[match["u1"].lower()]
             back = _shift(today, -count, unit)
-            days = (_unit_of(back, unit) if unit in _MONTHS_OF else (back, back)) if back else None
+            days: _Days | None = None
+            if back:
+                days = _unit_of(back, unit) if unit in _MONTHS_OF else (back, back)
             return _When(lambda _: days, past=True, relative=True), end
         if form == "before_last":
             return self._whole(_UNITS[match["u3"].lower()], 2), end
@@ -258,8 +270,10 @@ class _Message:
         return _When(lambda _: days, past=back > 0, relative=True)
 
     def _recent(self, match: re.Match[str], end: int) -> _At | None:
-        """ "last week", "the past three months", "this year"."""
-        unit, which, count = _UNITS[match["u5"].lower()], match["which"].lower(), match["n5"]
+        """Read "last week", "the past three months", "this year"."""
+        unit = _UNITS[match["u5"].lower()]
+        which = match["which"].lower()
+        count = match["n5"]
         is_last = which in _words("last")
         if unit == "hour" or (match["s5"] and not count):
             return None
@@ -271,7 +285,7 @@ class _Message:
         return (self._whole(unit, int(is_last)), end) if unit != "day" and not count else None
 
     def _named(self, at: int, which: str) -> _At | None:
-        """ "last May", "this summer"."""
+        """Read "last May", "this summer"."""
         read = self._time(at + 1) if self._form(at + 1) in _NAMED_FORMS else None
         if read is None or read[0].year:
             return None
@@ -302,7 +316,8 @@ class _Message:
     # which of them are meant
 
     def _resolve(self, when: _When, end: int, at: int) -> _Days | None:
-        first, last = self._tokens[at].start, self._tokens[end - 1].end
+        first = self._tokens[at].start
+        last = self._tokens[end - 1].end
         before = self._word(at - 1)
         is_property = not _words("property").isdisjoint((before, self._word(at - 2)))
         quoted = any(begin <= first and last <= close for begin, close in self._quoted)
@@ -351,18 +366,19 @@ class _Message:
         return True
 
     def _find_tenses(self) -> dict[int, str]:
-        found: dict[int, str] = {}
+        tenses: dict[int, str] = {}
         did = -9
         for at, token in enumerate(self._tokens):
-            word, before = token.text, self._word(at - 1)
+            word = token.text
+            before = self._word(at - 1)
             if word in ("did", "was", "were", "had"):
-                found[at] = "past"
+                tenses[at] = "past"
                 did = at if word == "did" else did
             elif is_past_form(word) and before not in ("be", "is", "are", "get", "gets"):
-                found[at] = "past"
+                tenses[at] = "past"
             elif word in _FUTURE | _words("present") and at - did > 4 and before != "to":
-                found[at] = "future" if word in _FUTURE else "present"
-        return found
+                tenses[at] = "future" if word in _FUTURE else "present"
+        return tenses
 
     def _tense(self, at: int, end: int) -> str | None:
         for places in (range(at - 1, -1, -1), range(end, len(self._tokens))):
@@ -382,13 +398,14 @@ class _Message:
         return word not in _words("lookups") | FUNCTION_WORDS and self._word(first + 1) in _words("object")
 
 
-def _token(match: re.Match[str]) -> _Token:
-    small, form = match[0].lower(), match.lastgroup or ""
+def _token(match: re.Match[str]) -> _PeriodToken:
+    small = match[0].lower()
+    form = match.lastgroup or ""
     if form == "word" and (spelt := _spelt(small)) != small:
         again = _TOKEN.fullmatch(spelt)
         assert again is not None
-        return _Token(spelt, *match.span(), again.lastgroup or "", again)
-    return _Token(small, *match.span(), form, match)
+        return _PeriodToken(spelt, *match.span(), again.lastgroup or "", again)
+    return _PeriodToken(small, *match.span(), form, match)
 
 
 @cache
@@ -411,15 +428,18 @@ def _count_of(written: str) -> int:
 
 def _when_of(match: re.Match[str], form: str) -> _When | None:
     reads = read_date(match)
-    first, last = reads[0].value, reads[-1].value
+    first = reads[0].value
+    last = reads[-1].value
     if open_year := re.fullmatch(r"--(\d\d)(?:-(\d\d))?", first):
-        month, day = int(open_year[1]), open_year[2]
+        month = int(open_year[1])
+        day = open_year[2]
         if day:
             return _yearly(month, int(day), 0, int(last[-2:]), beside="time" if "/" in match[0] else "")
         written = match[0].lower().rstrip(".")
-        return _yearly(
-            month, 1, 1, beside="name" if written in _words("names_too") else "time" * (len(written) < 5)
-        )
+        beside = "time" if len(written) < 5 else ""
+        if written in _words("names_too"):
+            beside = "name"
+        return _yearly(month, 1, 1, beside=beside)
     if not re.match(r"\d{4}-\d\d(?:-\d\d)?(?!\d)", first):
         return None
     with suppress(ValueError):
@@ -442,7 +462,10 @@ def _monthly(day: int) -> _When:
 
 
 def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") -> _When:
-    """What comes once a year: so many months from a day on, or the days up to another of that month."""
+    """
+    Return a period that comes once a year: so many months from a day on, or the days up to another of that
+    month.
+    """
 
     def find(until: date) -> _Days | None:
         for year in range(until.year, until.year - 9, -1):
@@ -458,9 +481,10 @@ def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") 
 
 
 def _part_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
-    """ "the week of 3 November", "the first week of May"."""
+    """Return the days of "the week of 3 November", "the first week of May"."""
     days = when.find(until)
-    place, unit = _PLACES.get((match["place"] or "").lower(), 0), match["u4"].lower()
+    place = _PLACES.get((match["place"] or "").lower(), 0)
+    unit = match["u4"].lower()
     if days is None or place == 0:
         return _unit_of(days[0], unit) if days else None
     length = timedelta(0 if unit == "day" else 6)
@@ -469,8 +493,9 @@ def _part_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
 
 
 def _offset_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
-    """ "two days before Christmas"."""
-    days, count = when.find(until), _count_of(match["n2"])
+    """Return the day of "two days before Christmas"."""
+    days = when.find(until)
+    count = _count_of(match["n2"])
     unit = _UNITS[match["u2"].lower()]
     day = _shift(days[0], -count if match["way"].lower() == "before" else count, unit) if days else None
     return (day, day) if day else None
@@ -488,13 +513,14 @@ def _unit_of(day: date, unit: str) -> _Days:
 
 
 def _shift(day: date, count: int, unit: str) -> date | None:
-    """A day so many units later; of a shorter month its last day. None outside of all years."""
+    """Return the day so many units later, in a shorter month its last day; None outside of all years."""
     try:
         if unit not in _MONTHS_OF:
             days = {"week": 7, "weekend": 7, "fortnight": 14, "hour": 0}.get(unit, 1)
             return day + timedelta(count * days)
         at = day.year * 12 + day.month - 1 + count * _MONTHS_OF[unit]
-        year, month = at // 12, at % 12 + 1
+        year = at // 12
+        month = at % 12 + 1
         return date(year, month, min(day.day, monthrange(year, month)[1]))
     except (ValueError, OverflowError):
         return None

@@ -38,7 +38,9 @@ _MORE = lazy_pattern(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 
 def is_question(line: str) -> bool:
-    """Whether a stored line, list markers and cells included, ends with what it asks and states nothing."""
+    """
+    Return whether a stored line, list markers and cells included, ends with what it asks and states nothing.
+    """
     text = plain_signs(line).strip()
     while mark := _LIST_MARK.match(text):
         text = text[mark.end() :]
@@ -62,14 +64,20 @@ def _says(pattern: str, text: str) -> bool:
 
 
 def plain_recap(query: str) -> bool:
-    """Whether a query asks what the whole session was about, by its words, where no encoder can tell."""
+    """
+    Return whether a query asks what the whole session was about, by its words, where no encoder can tell.
+    """
     words = set(split_words(query.lower()))
-    told = words & _LISTED("spoke") and words & _LISTED("partners")
-    return bool(words & _LISTED("recap") or told) and words <= _LISTED("recap") | _LISTED("filling")
+    names_conversation = words & _LISTED("spoke") and words & _LISTED("partners")
+    return bool(words & _LISTED("recap") or names_conversation) and words <= _LISTED("recap") | _LISTED(
+        "filling"
+    )
 
 
 def asks_again(clause: str) -> bool:
-    """Whether a clause asks to see something that was written before, and not to have it written anew."""
+    """
+    Return whether a clause asks to see something that was written before, and not to have it written anew.
+    """
     named = rf"{_ANY['again']}|(?:the|that|my|your) (?:[\w-]+ )?{_ANY['drafts']}"
     return _says(rf"{_ANY['shows']}\b[^.?!]*\b(?:{named})", clause) and not _says(_ANY["makes"], clause)
 
@@ -99,7 +107,10 @@ _KIND = lazy_pattern(
 
 
 def wants_whole(query: str) -> bool:
-    """Whether a query asks for all there are of a kind, or all steps, not for one or what sets some apart."""
+    """
+    Return whether a query asks for all there are of a kind, or all steps, not for one or what sets some
+    apart.
+    """
     text = plain_signs(query[:MESSAGE_CHARS]).strip()
     if text.partition(" ")[0].lower() in read_words("order_words.txt", "aux"):  # yes or no
         return False
@@ -116,7 +127,7 @@ def wants_whole(query: str) -> bool:
 
 
 def things_to_show(query: str) -> list[str]:
-    """The words for what a message orders to show, up to where that comes from."""
+    """Return the words for what a message orders to show, up to where that comes from."""
     words = [word.lower() for word in split_words(plain_signs(query[:MESSAGE_CHARS]))]
     begin = next((at for at, word in enumerate(words) if word not in _LISTED("before_orders")), 0)
     verb, *behind = words[begin:] or [""]
@@ -137,7 +148,7 @@ class StepAsked:
     is_relative: bool  # whether it is counted from there
 
     def number(self, quoted: int, count: int) -> int:
-        """Its number, where step *quoted* was quoted last, of *count*."""
+        """Return its number, where step *quoted* was quoted last, of *count*."""
         if self.is_relative:
             return quoted + self.place
         return count if self.place < 0 else self.place

@@ -116,26 +116,31 @@ class Reading(Part, frozen=True):
 
     @property
     def is_about_memory(self) -> bool:
-        """Whether it asks for nothing but that something is forgotten, or is not stored."""
-        asks = any(one.mood == "asks" for one in self.clauses)
+        """Return whether the message asks for nothing but that something is forgotten, or is not stored."""
+        asks = any(clause.mood == "asks" for clause in self.clauses)
         return self.forgets or (bool(self.not_stored) and not asks)
 
     @property
     def only_tells(self) -> bool:
-        """Whether nothing is looked for: it is small talk, a pasted text, or all of it is kept."""
-        is_kept = bool(self.statements) and all(one.mood == "tells" for one in self.clauses)
+        """
+        Return whether nothing is looked for: the message is small talk or pasted, or all of it is stored.
+        """
+        is_kept = bool(self.statements) and all(clause.mood == "tells" for clause in self.clauses)
         return self.mood == "tells" and (self.talk or self.pasted or is_kept)
 
     @property
     def turns(self) -> list[str]:
-        """The turns that it names by number, as "turn:12"."""
-        return [ref for one in self.references for ref in one.refs if ref.startswith("turn:")]
+        """Return the turns that it names by number, as "turn:12"."""
+        return [ref for reference in self.references for ref in reference.refs if ref.startswith("turn:")]
 
 
-def overall_mood(said: Iterable[Mood]) -> Mood:
-    """A message orders if any part of it does, else asks if any does, else tells; without parts it asks."""
-    known = set(said) or {"asks"}
-    return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in known), "tells")
+def overall_mood(moods: Iterable[Mood]) -> Mood:
+    """
+    Return "orders" if any part of a message orders, else "asks" if any asks, else "tells"; "asks" without
+    parts.
+    """
+    distinct = set(moods) or {"asks"}
+    return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in distinct), "tells")
 
 
 _KEY_FORM = lazy_pattern(r"(?!said_t)[a-z][a-z0-9_]{0,47}")  # code gives the keys that begin with said_t
@@ -148,10 +153,10 @@ def check_reading(
     written: object, *, query: str, refs: Collection[str], is_open: bool, kept: Collection[str] = ()
 ) -> tuple[Reading, list[str]]:
     """
-    A reading that a model wrote, parts missing or of any type, less what cannot be so: words that are not in
-    the query (but for signs, blanks and capitals), ids that are not on offer (*refs* of the session, nodes
-    *kept*), days that are none, agreement where no question *is_open*. Gives it with its words as they stand
-    in the query, and what was taken out, in words. Nothing else is judged again.
+    Return a reading that a model wrote, parts missing or of any type, less what cannot be so: words that are
+    not in the query (but for signs, blanks and capitals), ids that are not on offer (*refs* of the session,
+    nodes *kept*), days that are none, agreement where no question *is_open*. Gives it with its words as they
+    stand in the query, and what was taken out, in words. Nothing else is judged again.
     """
     if not isinstance(written, Mapping):
         return Reading(), ["all of it: it is no object"]
@@ -174,7 +179,7 @@ def check_reading(
         return span
 
     def entries(name: str, words: str) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-        """Each entry that quotes the query, its place, and what it quotes."""
+        """Yield each entry that quotes the query, its place, and what it quotes."""
         for n, entry in enumerate(typed(written.get(name), list[object] | None, name) or ()):
             place = f"{name}[{n}]"
             if not isinstance(entry, Mapping):
@@ -184,10 +189,11 @@ def check_reading(
             elif text := quoted(entry.get(words), place):
                 yield entry, place, text
 
-    def known(given: object, ids: Collection[str], place: str) -> tuple[str, ...]:
-        given = given if isinstance(given, list) else [] if given is None else [given]
-        there = tuple(dict.fromkeys(ref for ref in given if isinstance(ref, str) and ref in ids))
-        for ref in given:
+    def find_offered(candidates: object, ids: Collection[str], place: str) -> tuple[str, ...]:
+        if not isinstance(candidates, list):
+            candidates = [] if candidates is None else [candidates]
+        there = tuple(dict.fromkeys(ref for ref in candidates if isinstance(ref, str) and ref in ids))
+        for ref in candidates:
             if ref not in there:
                 drop(place, f"there is no entity {ref!r:.40}")
         return there
@@ -199,30 +205,35 @@ def check_reading(
         return bool(first and last and first <= last)
 
     def limit(entry: Mapping[str, Any], place: str, text: str) -> Limit:
-        key, value = _key(entry, _LIMIT_KEY), entry.get("value")
+        key = _key(entry, _LIMIT_KEY)
+        value = entry.get("value")
         if key is not None and isinstance(value, str | int | float) and not isinstance(value, bool):
             return Limit(text, key, value)
         if value is not None:
             drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.40}")
         return Limit(text)
 
-    def told(entry: Mapping[str, Any], place: str, text: str) -> list[Statement]:
+    def read_statements(entry: Mapping[str, Any], place: str, text: str) -> list[Statement]:
         action: Change | None = typed(entry.get("action"), Change | None, place)
-        key, value, entity = _key(entry, _KEY_FORM), entry.get("value"), entry.get("entity") or None
-        values = value if isinstance(value, list) else [value] * (value not in (None, ""))
+        key = _key(entry, _KEY_FORM)
+        value = entry.get("value")
+        entity = entry.get("entity") or None
+        values = [] if value in (None, "") else [value]
+        if isinstance(value, list):
+            values = value
         *spans, about = (
             find_span(part, text) if isinstance(part, str) else None for part in (*values, entity)
         )
-        found = tuple(span for span in spans if span)
-        if not values or key is None or len(found) < len(values) or (entity and not about):
+        quotes = tuple(span for span in spans if span)
+        if not values or key is None or len(quotes) < len(values) or (entity and not about):
             if values:
                 whose = f" of {entity!r:.40}" if entity else ""
                 drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.60}{whose}")
             return [Statement(text, action="corrects" if action == "corrects" else None)]
         if action == "removes":
-            return [Statement(text, key, part, about, "removes") for part in found]
-        is_list = action == "adds" or len(found) > 1
-        return [Statement(text, key, found if is_list else found[0], about, action)]
+            return [Statement(text, key, part, about, "removes") for part in quotes]
+        is_list = action == "adds" or len(quotes) > 1
+        return [Statement(text, key, quotes if is_list else quotes[0], about, action)]
 
     clauses = [
         Clause(text, mood)
@@ -232,19 +243,20 @@ def check_reading(
     exclusions = [
         Excluded(ref, action, words)
         for entry, place, words in entries("exclusions", "words")
-        for ref in known([entry.get("ref")], refs, place)
+        for ref in find_offered([entry.get("ref")], refs, place)
         if (action := typed(entry.get("action"), Action, place))
     ]
     agreement = typed(written.get("agreement"), Agreement | None, "agreement")
     if agreement in ("agrees", "declines") and not is_open:
         drop("agreement", "no question is open")
-    forget = known(written.get("forget"), kept, "forget")
-    statements = [part for entry in entries("statements", "text") for part in told(*entry)]
+    forget = find_offered(written.get("forget"), kept, "forget")
+    statements = [part for entry in entries("statements", "text") for part in read_statements(*entry)]
     reading = Reading(
-        mood=typed(written.get("mood"), Mood | None, "mood") or overall_mood(one.mood for one in clauses),
+        mood=typed(written.get("mood"), Mood | None, "mood")
+        or overall_mood(clause.mood for clause in clauses),
         clauses=tuple(clauses),
         references=tuple(
-            Referred(words, known(entry.get("refs"), refs, place))
+            Referred(words, find_offered(entry.get("refs"), refs, place))
             for entry, place, words in entries("references", "words")
         ),
         exclusions=tuple(exclusions),
@@ -267,7 +279,9 @@ def check_reading(
 
 
 def find_span(words: str, text: str) -> str | None:
-    """Words as they stand in a text, whatever their capitals, blanks and signs; None if they don't."""
+    """
+    Return words as they stand in a text, whatever their capitals, blanks and signs; None if they do not.
+    """
     if words.strip() == words and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text):
         return words
     parts = [re.escape(part) for part in plain_signs(words).strip(_AROUND).split()]

@@ -41,7 +41,7 @@ def named_turns(query: str) -> dict[str, tuple[int, ...]]:
 
 
 def _turn_numbers(match: re.Match[str]) -> tuple[int, ...]:
-    """The numbers behind "turn" in order; none behind "turns" if there is but one ("she turns 30")."""
+    """Return the numbers behind "turn" in order; none behind "turns" if there is but one ("she turns 30")."""
     numbers = [int(match["first"])]
     is_from = match.string[: match.start()].lower().endswith("from ")
     for more in _MORE.finditer(match["more"]):
@@ -60,7 +60,10 @@ def _turn_numbers(match: re.Match[str]) -> tuple[int, ...]:
 
 
 def _is_named_turn(text: str, match: re.Match[str], end: int) -> bool:
-    """Whether "turn" with a number, which *end* with the last one, is a noun there, of a conversation."""
+    """
+    Return whether "turn" with a number, the last of which ends at *end*, is a noun for a turn of a
+    conversation.
+    """
     behind = [word.lower() for word in split_words(text[end : end + _LOOK_CHARS])][:4]
     if text[end:].lstrip()[:1] in (",", ";", ":", ".", "?", "!", ""):
         behind = []
@@ -79,7 +82,7 @@ def _is_named_turn(text: str, match: re.Match[str], end: int) -> bool:
 
 
 def _is_count(text: str, behind: Sequence[str]) -> bool:
-    """Whether a text begins with a number of something."""
+    """Return whether a text begins with a number of something."""
     first = next(iter(scan(re.split(r"[ ](?:and|or)[ ]", text, maxsplit=1)[0])), None)
     if first is None or first.start > 0:
         return False

@@ -17,7 +17,7 @@ _STEM_CHARS = 5
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, small, what an apostrophe shortens apart; no marks."""
+    """Return the words of a text in lower case, contractions split at the apostrophe, without punctuation."""
     plain = _APOSTROPHE_T.sub(r"\1 \2", plain_signs(text).lower())
     return [
         token for token in _TOKEN.findall(plain) if token[0].isalnum() or token[0] == "'" or token == "n't"
@@ -25,7 +25,7 @@ def split_words(text: str) -> list[str]:
 
 
 def content_stems(text: str) -> set[str]:
-    """The beginnings of the words that are no function words."""
+    """Return the beginnings of the words that are no function words."""
     return {word[:_STEM_CHARS] for word in split_words(text) if word not in CONTENT_FREE_WORDS}
 
 
@@ -35,7 +35,7 @@ _LEFT_OUT = [read_words("order_words.txt", group) for group in ("persons", "sing
 
 
 def leaves_out(text: str) -> bool:
-    """Whether a text leaves to others what it is about: by a pronoun, or by naming nothing."""
+    """Return whether a text leaves open what it is about: by a pronoun, or by naming nothing."""
     words = set(split_words(text))
     return not content_stems(text) or any(words & group for group in _LEFT_OUT)
 
@@ -61,7 +61,9 @@ _UNDECIDED = re.compile(
 def plain_mood(clause: str) -> Mood:
     first, *later = split_words(clause) or [""]
     is_verb = first in _VERBS and _BE.isdisjoint(later[1:])
-    return "asks" if is_question(clause) else "orders" if is_verb else "tells"
+    if is_question(clause):
+        return "asks"
+    return "orders" if is_verb else "tells"
 
 
 def is_undecided(query: str) -> bool:
@@ -75,11 +77,15 @@ def is_undecided(query: str) -> bool:
 
 
 def plain_agreement(query: str) -> Agreement:
-    """What a reply says to a question if it begins with a bare yes or no."""
+    """
+    Return what a reply that begins with a bare yes or no says to a question; "neither" for any other reply.
+    """
     match = re.match(r"\s*([^\W\d_]+)\s*(?:[,.!;]|$)", query.lower())
     if match is None or query.rstrip().endswith("?"):
         return "neither"
-    return "agrees" if match[1] in _YES else "declines" if match[1] in _NO else "neither"
+    if match[1] in _YES:
+        return "agrees"
+    return "declines" if match[1] in _NO else "neither"
 
 
 _PAST_WORDS = read_words("irregular_pasts.txt")
@@ -99,8 +105,8 @@ PAGE_ADDRESS = lazy_pattern(
 
 def claims_done(text: str) -> bool:
     lately, done = (alternatives("conversation_words.txt", name) for name in ("lately", "done"))
-    said = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
-    return re.search(rf"(?<!\w)(?:{said})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
+    claim = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
+    return re.search(rf"(?<!\w)(?:{claim})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
 
 
 def without_greeting(text: str) -> str:

@@ -69,6 +69,8 @@ _SYMBOL = re.compile(r"[A-Z][a-z]?(?!\w)")
 """Of a chemical element, behind the number of an isotope."""
 _PRICE_NAMES = re.compile(r"price|preis|prix", re.IGNORECASE)
 _CENT_NAMES = re.compile(r"cent|fraction|decimal", re.IGNORECASE)
+_LAYOUT_TAGS = ("table", "h1", "h2", "h3", "ul", "form")
+"""Elements that no table of data has inside it."""
 _MOST_BLOCKS = 4_000
 _MOST_ROWS = 300
 _MOST_COLUMNS = 30
@@ -651,7 +653,7 @@ def _read_item(element: HtmlElement, markup: Markup) -> None:
 
 def _read_table(element: HtmlElement, markup: Markup) -> bool:
     """False for a table of layout, which is no data."""
-    inside = element.iterdescendants("table", "h1", "h2", "h3", "ul", "form")
+    inside = element.iterdescendants(*_LAYOUT_TAGS)
     if next(inside, None) is not None or _is_in_hidden(element):
         return False
     if any(outer.tag in NAVIGATION_TAGS for outer in element.iterancestors()):

@@ -18,7 +18,7 @@ HOST_HELP = "Name or address to listen on; other than this machine's own only wi
 _STOP_SECONDS = 2  # clients keep a stream open, which would never end by itself
 
 
-@excludes("facts", "user", fix="leave it out: the facts are those of the file")
+@excludes("facts", ["user"], fix="leave it out: the facts are those of the file")
 def serve(
     invocation: Invocation,
     host: Annotated[str, option(HOST_HELP, "HOST")] = "127.0.0.1",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from panda.addons.view.shelf import Shelf
 
 
-@excludes("out", "host", "port", "no_open", fix="leave it out: nothing is served")
+@excludes("out", ["host", "port", "no_open"], fix="leave it out: nothing is served")
 def view(
     invocation: Invocation,
     selection: Annotated[
