@@ -67,9 +67,9 @@ With = Annotated[
 ]
 NoStdin = Annotated[bool, flag("Leave standard input alone.", "--no-stdin")]
 """The options of commands that begin a turn with documents."""
-_RESUMED = "leave it out: a turn that goes on has its own"
+_RESUMED = "leave it out: --resume uses the query, session and seed of that turn"
 _HAS_DOCUMENTS = "leave it out: a turn that goes on has the documents that it was given"
-_OWN = "leave it out: a turn that is there has its own"
+_OWN = "leave it out: a turn that exists has its own"
 _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
 _QUERY_CHARS = 60
 
@@ -410,7 +410,7 @@ def _unanswered(data: Mapping[str, Any]) -> CheckError | None:
             f"ask more precisely, or see what was read: panda show {number} --why",
         ),
         TurnOutcome.NOTHING: (
-            "nothing that is saved has to do with it",
+            "nothing that is saved is about it",
             "ask in other words, or add a note that answers it",
         ),
         TurnOutcome.NOT_DONE: ("it could not be done", f"see what was tried: panda show {number}"),
@@ -442,7 +442,10 @@ def gather(
         ),
     ] = None,
     query: Annotated[
-        str | None, option("Begin a new turn with this query; - reads it.", "TEXT|-", show_default="none")
+        str | None,
+        option(
+            "Begin a new turn with this query; - reads it from standard input.", "TEXT|-", show_default="none"
+        ),
     ] = None,
     plan: Annotated[bool, flag("Print the retrieval plan and stop.", "--plan")] = False,
     draft: Annotated[bool, flag("Print §2 without committing it.", "--draft")] = False,
@@ -588,9 +591,8 @@ def show(
 def _why(folder: TurnFolder) -> Result:
     record = folder.find(Evidence)
     if record is None:
-        message = (
-            f"turn {folder.number} has no {Evidence.FILE}: it did not come to phase 2, or is from before"
-        )
+        reason = "it did not reach phase 2, or an earlier version wrote it"
+        message = f"turn {folder.number} has no {Evidence.FILE}: {reason}"
         fix = "see `panda show` for what it holds"
         raise NotFoundError(message, where=str(folder.paths.directory), fix=fix)
     metadata = folder.read_metadata()

@@ -121,7 +121,7 @@ def _look(text: str, kind: ContentType, *, is_prose: bool) -> Format:
 
 
 def is_table(lines: list[str]) -> bool:
-    """Return whether lines are rows whose cells tabs part."""
+    """Return whether lines are rows of tab-separated cells."""
     rows = [line for line in lines if not line.startswith("#")]
     if find_delimiter("\n".join(rows)) != "\t":
         return False
@@ -131,7 +131,7 @@ def is_table(lines: list[str]) -> bool:
 
 
 def parse_document(text: str, document_format: Format, kind: ContentType) -> Outline:
-    """Return the pieces of a document by the plan of its format; as text where it is not what it seems."""
+    """Return the pieces of a document, cut by its format; as plain text if that cannot be read."""
     if document_format == "json":
         return parse_json(text) or parse_prose(text)
     if kind in ("context.md", "research.md"):

@@ -47,7 +47,8 @@ _WORD_BEHIND = re.compile(r"[ -][^\W\d_]+")
 _LEAST_OF_LIST = 2
 _BREAKS = "\n.!?…:;"
 """What parts sentences and lines."""
-_MOST_PARTS = 600  # of the sources; of longer ones it is not asked whose a value is, nor what they deny
+_MOST_PARTS = 600
+"""Statements of the sources up to which it is checked whose a value is, and what is denied."""
 _MOST_ANSWER_CHARS = 4_000
 _QUOTED_CHARS = 78
 _ROUNDED_MEAN = Fraction(1, 200)
@@ -94,8 +95,8 @@ def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
     of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself, a
-    name by the same whole word. One that says "about" of itself is also supported by what it rounds; what is
-    computed is a source of its own where it holds (check_computed).
+    name by the same whole word. A figure with "about" is also supported by a value that it rounds; a computed
+    figure is supported by its calculation (check_computed).
 
     Args:
         sources: The texts that it cites, one a node.
@@ -191,8 +192,8 @@ def _not_derived(
     text: str, unsupported: Sequence[Found], sources: Sequence[str], asked: Sequence[str]
 ) -> list[Found]:
     """
-    Return the figures that do not follow from the sources, and are no operands of a calculation that does.
-    Operands may also be what was asked.
+    Return the figures that the sources do not give, neither directly nor by a calculation; the operands of
+    such a calculation are supported too, and may come from the question.
     """
     left = [
         mention
@@ -448,7 +449,7 @@ def _of_whole_list(unsupported: Found, lists: Mapping[str, Sequence[str]]) -> st
 
 
 def _rounds_to(mean: Fraction, claimed: Amount) -> bool:
-    """Return whether a mean is an amount, as this is rounded, and hardly another number."""
+    """Return whether a mean, rounded to as many decimals as the claimed amount has, is that amount."""
     size, _ = size_of(claimed.unit)
     decimals = _DECIMALS.search(claimed.written)
     step = size / 10 ** len(decimals[1]) if decimals else size

@@ -30,18 +30,23 @@ from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
 _CORRECTED = 0.7
+"""Least closeness of a statement to the message that corrects it, by the encoder."""
 _BY_WORDS = 0.4
+"""The least closeness of both where words alone are compared."""
 _AHEAD = 0.15
-"""How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
+"""How much closer the corrected statement must be than any other."""
 _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
 _OF_ONE_THING = 0.5
+"""Least closeness of a newer statement to the line that it outdates."""
 _ASKED_FOR = 0.3
-"""How close a statement is to the line that it outdates, and to the query."""
-_OTHER_VALUE = 0.35  # how close it is to one of them where both give a value of one kind
-_BEHIND = 0.15  # how much less close to the query than the line a statement is that outdates it
-_SOON = 2  # how many statements further a correction stands at most
+"""Least closeness of a newer statement to the query."""
+_OTHER_VALUE = 0.35
+"""Least closeness to the line or the query where statement and line give values of one kind."""
+_BEHIND = 0.15
+"""How much less close to the query than the outdated line a newer statement may be."""
 _MOST = 2
+"""Most lines of an answer that can be outdated, and most newer statements that are shown with them."""
 
 
 @dataclass(frozen=True)
@@ -230,9 +235,10 @@ class _Told:
 
 def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: ClosestLines) -> Since:
     """
-    The lines of an answer, and in front of each what the user told later and otherwise of the same. Of more
-    than two lines none is taken for outdated. What he took back is left out, and where the present alone is
-    asked for, all that is outdated.
+    Return the lines of an answer, and in front of each the newer statement of the user that outdates it.
+
+    Of more than two lines, none counts as outdated. Lines that the user has corrected are left out, and so
+    are all outdated lines where the question asks only for the present.
     """
     statements = {statement.line.item: statement for statement in _statements(turn, reader, closest)}
     quoted = {line.item: line for line in lines}
@@ -314,8 +320,8 @@ def _later_than(line: Line, statements: Sequence[_Told], reader: NodeReader) -> 
 
 def _place(query: str, line: Line, statement: _Told, near: float) -> Literal["before", "behind"] | None:
     """
-    Return where a statement that was told later stands beside a line: in front of what it outdates, behind
-    what it adds to, or nowhere, as what is said of somebody else's or is far from the query.
+    Return where a newer statement is shown beside a line: before a line that it outdates, behind one that it
+    adds to; None if it is about somebody else's thing or is far from the query.
     """
     statement_text = statement.line.text
     new = folded_names(f"… {statement.line.text}") - folded_names(f"… {query}")

@@ -21,15 +21,15 @@ from panda.store.records import Computed, Line, RetrievalPlan
 _LEAST = 0.35
 """Probability from which on a figure is worked out: the rows that it is of stand below it."""
 _LEAST_ROW = 0.5
-"""The same of what leaves all but one row out."""
+"""Probability from which on one row is picked out, as the largest or the next: the others are not shown."""
 _SURELY_WORKED_OUT = 0.6
-"""The same where no line of a table is among the closest."""
+"""Probability from which on a table is used of which no line is among the closest passages."""
 _LEAST_SHARE = 0.5
-"""Share of the query's words that such a table has."""
-_LEAST_COUNT = 0.1
-"""The same of a count of rows that a question leaves: the rows stand below it in any case."""
+"""Least share of the query's words that such a table holds."""
+_LEAST_COUNT_PROBABILITY = 0.1
+"""Probability from which on the selected rows are counted; they are shown below the count in any case."""
 _OF_ONE_ROW = ("days", "rows")
-"""Operations of which the closest passage says the table; of others the table as a whole is compared."""
+"""Operations that use the table of the closest passage; for others, tables are compared as a whole."""
 _KINDS = (NodeKind.KNOWLEDGE, NodeKind.DOCUMENT)
 _LEADS: Mapping[Operation, str] = {
     "count": "Count: ",
@@ -42,7 +42,7 @@ _LEADS: Mapping[Operation, str] = {
 
 @dataclass(frozen=True)
 class FromTable:
-    """What a table answers, or that it has no row within what the question says."""
+    """What a table answers, or that none of its rows meets the conditions of the question."""
 
     lines: tuple[Line, ...]
     is_absent: bool = False
@@ -79,7 +79,7 @@ def answer_from_tables(
             is_worked_out=surely and question.share_in(table) >= max(_LEAST_SHARE, ranked_passages[0].words),
         ):
             continue
-        if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT:
+        if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT_PROBABILITY:
             counted = answer_from_table(replace(question, operation="count"), table, ranker.closeness)
             answer = counted or answer
         lines = tuple(_lines(answer)[:MOST_ITEMS])
@@ -126,9 +126,11 @@ def _is_meant(
     is_worked_out: bool,
 ) -> bool:
     """
-    Return whether a table that has the closest line, or of which something is surely worked out, is meant.
-    Rows that stand for themselves have the closest line, or are several of the closest table with one of the
-    lines that are shown; one row of a table is told as a passage.
+    Return whether the question is about this table.
+
+    It is if the table has the closest line, or if something is surely worked out of it. Selected rows count
+    if one of them is the closest line, or if several are from the closest table and one is shown; a single
+    row is shown as a passage instead.
     """
     has_closest = any(row.line.id == ranked_passages[0].best.id for row in table_answer.table.rows)
     if not table_answer.rows:

@@ -42,7 +42,7 @@ Key = tuple[str, str]
 
 _WORDS_FILE = "table_words.txt"
 _LEAST_SHARE = 0.5
-"""Share of the rows that have a value by which all are compared or added."""
+"""Least share of the rows that must have a value in the column that is compared or added."""
 _DENIED_WITHIN = 3
 """Words behind a denial that it denies."""
 _UNIT_CHARS = 20
@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"\d(?:[\d.,' ]*\d)?")
 _DECIMALS = re.compile(r"([.,])(\d{1,2})\Z")
 _HOURS = re.compile(r"\dh|\d h")
 _MEMBER_SIGNS = re.compile(r"\s*[(),;]+\s*")
-"""What would part one name in the expression of a count."""
+"""Signs that would split one name into several in the expression count(a, b)."""
 _KINDS = {"g": "weight", "m": "distance", "s": "duration, time", "clock": "time of day"}
 _KINDS |= dict.fromkeys(DAYS, "date, day")
 _CURRENCY_LETTERS = 3
@@ -243,7 +243,7 @@ class _Bound:
     holds: Callable[[NoteRow], bool]
     terms: frozenset[str]
     limits: bool = True
-    """Whether any row can be told by it."""
+    """Whether the table has values that the bound can be compared with."""
 
 
 def find_rows(question: Question, table: NoteTable) -> FoundRows:
@@ -290,7 +290,7 @@ def _holding(term: str, question: Question, table: NoteTable) -> set[str]:
 
 
 def _has_alike(calendar_term: str, table: NoteTable) -> bool:
-    """Return whether most rows name a month, if that is one, or a weekday."""
+    """Return whether most rows of the table name a month, if the term is a month; likewise for weekdays."""
     kind = calendar_term.partition(" ")[0]
     having = [row for row in table.rows if any(term.startswith(f"{kind} ") for term in row.all_terms)]
     return len(having) > _LEAST_SHARE * len(table.rows)
@@ -350,7 +350,7 @@ def _grows(comparative: str) -> bool:
 def _limited_keys(
     question: Question, table: NoteTable, measure: str, limit_terms: frozenset[str]
 ) -> frozenset[Key]:
-    """Return the columns that a bound is about: those of its measure, or which the question names."""
+    """Return the columns that a bound limits: those with its unit, or those that the question names."""
     keys = {
         key for row in table.rows for key, value in row.values.items() if not measure or key[1] == measure
     }
@@ -554,7 +554,10 @@ def _end_of_time(question: Question, column_key: Key) -> Operation:
 
 
 def _in_row_order(valued_rows: Sequence[tuple[NoteRow, CellValue]]) -> list[tuple[NoteRow, CellValue]]:
-    """Return values of which days without a year that run over the end of a year are in that order."""
+    """
+    Return the rows with their values. Where days without a year run from December into January, the later
+    ones count as of the next year.
+    """
     sizes = [value.size for _, value in valued_rows]
     turns = [place for place in range(1, len(sizes)) if sizes[place] < sizes[place - 1]]
     if len(turns) != 1 or any(value.measure != "day" for _, value in valued_rows) or sizes[-1] > sizes[0]:
@@ -624,7 +627,7 @@ def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteR
 def _to_come(
     dated_rows: Sequence[tuple[NoteRow, CellValue]], today: date, *, recur: bool
 ) -> Iterator[tuple[NoteRow, CellValue]]:
-    """Return what is not past; of days without a year, and of all that recur, the next return."""
+    """Yield rows with a day to come; days without a year, or that recur, with their next occurrence."""
     for row, value in dated_rows:
         if value.measure == "day" or (recur and value.measure == "date"):
             yield row, _next_return(value, today)

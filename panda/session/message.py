@@ -37,7 +37,7 @@ from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
 _COVERED_BETTER = 0.05
-"""By how much more of its words must be covered for a message to be read without what it may refer to."""
+"""How much better its words must be covered for a message to be read as if it referred to nothing."""
 _SURELY = 0.9
 """Probability from which on a message asks something, whatever else it sounds like."""
 _SURELY_TALK = 0.85
@@ -85,7 +85,7 @@ class References:
         """
         Return ref, text and likelihood by rank of what the first open reference may mean.
 
-        Empty where a rule resolves one; an ordinal is no matter of choice.
+        Empty where a rule resolves one. What is meant by its place in a list ("the second") is never open.
         """
         open_ = [mention for mention in self.mentions if not mention.refs and mention.how != "counted"]
         if self.refs or not open_:
@@ -131,13 +131,13 @@ class References:
 
 @dataclass(frozen=True, kw_only=True)
 class FollowUp:
-    """What a short message goes on with: what the last turn told, listed or was asked."""
+    """What a short message ("for how long?") continues: a statement, list or question of the last turn."""
 
     option: str  # id of its option of content_reference
-    resolved_query: str  # the query with what it goes on with
-    stands_with_references: bool  # whether it counts beside references that are resolved otherwise
+    resolved_query: str  # the message joined with what it continues
+    stands_with_references: bool  # whether it counts even where a pronoun of the message means something else
     told_ids: frozenset[str] = frozenset()
-    """Nodes of what was told, if it goes on with that: they are not what it asks for."""
+    """Nodes of the statement that it continues; they hold no answer to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +155,8 @@ class UserMessage:
     has_documents: bool = False  # whether documents were handed over with it
     measure_coverage: Callable[[str, Collection[str]], float] = lambda text, excluded: 0.0
     """
-    Says how well what is closest to a text, of all saved but some nodes, covers the words of the message, 0
-    to 1.
+    Find the passage closest to a text, leaving some nodes out, and return how well it covers the words of
+    the message, 0 to 1.
     """
 
     @property

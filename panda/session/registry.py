@@ -1,4 +1,4 @@
-"""The entities of a session: what its turns speak of, words of a query mean, phase 1 decides. Pure."""
+"""The entities of a session: found in turns, meant by words of a query, kept or dropped by phase 1. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,23 +43,31 @@ from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import StepEntity
 
 _MOST = 500
+"""Entities of a session that are kept."""
 _MOST_BYTES = 90_000
+"""Bytes of all of them together."""
 _LABEL_CHARS = 100
 _REASON_CHARS = 160
 _SAID_CHARS = 300
 _TURNS = 4
+"""Latest turns that are remembered of an entity."""
 _LOG = 20
+"""Latest decisions that are kept."""
 _MENTIONED = 40
-CLEARED = "cleared"  # how the reason of an entity begins that went with everything else, not by itself
+"""Entities that are remembered of a turn."""
+CLEARED = "cleared"
+"""How the reason begins where the user dropped everything at once, and not this entity by name."""
 _SCANNED_CHARS = 20_000
 _NAME = lazy_pattern(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
 _ROW = lazy_pattern(r"[\w .]{1,40}: ([^;:]+); [\w .]{1,40}: ")
+"""The beginning of a table row as evidence quotes it, "name: Doug; voice: bass"; the group names the row."""
 _RECORD_BYTES = 160  # about what a record takes besides its texts
 _MOST_OPTIONS = 12
 _QUOTED_CHARS = 80
 
 
 def curation_of(files: TurnFiles) -> Curation:
+    """Return what phase 1 of a turn decided about the session's entities; empty if it decided nothing."""
     return (files.reflection and files.reflection.entity_curation) or Curation()
 
 
@@ -152,6 +160,7 @@ def names(text: str, label: str) -> bool:
 
 
 def says(terms: Sequence[str], label: str) -> bool:
+    """Return the same as `names`, of a text that is already split into terms."""
     wanted = label_terms(label)
     if not wanted:
         return False
@@ -313,6 +322,7 @@ def find_references(query: str, carry: Carry) -> list[Mention]:
 
 
 def _settled(mention: Mention, carry: Carry) -> Mention:
+    """Return a mention with the entities that the session's last list and turns give it."""
     if mention.refs:
         return mention
     listing = carry.registry.listing
@@ -337,6 +347,7 @@ def _settled(mention: Mention, carry: Carry) -> Mention:
 
 
 def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the refs that a pronoun means, and those that it may mean where that is open."""
     listing = carry.registry.listing
     entities = {entity.ref: entity for entity in carry.registry.records if entity.state != "dropped"}
     if kind == "which":
@@ -384,6 +395,7 @@ def _is_bare(query: str, references: Sequence[Mention]) -> bool:
 
 
 def _salient(carry: Carry, entities: Mapping[str, Entity]) -> list[str]:
+    """Return the refs that the newest turn with any asked about, or else mentioned."""
     for recent in reversed(carry.recent_turns):
         asked = [ref for ref in recent.asked_about if ref in entities]
         mentioned = [ref for ref in recent.entities_mentioned if ref in entities]
@@ -449,8 +461,8 @@ class CurationChange(Struct, frozen=True, kw_only=True):
 
 def with_written(rules: Curation, changes: Iterable[CurationChange], carry: Carry, query: str) -> Curation:
     """
-    A curation by rule, which is not out-voted, with what a model added; a demoted entity comes back only if
-    the user names it.
+    Return the decisions by rule with those that a model added for other entities. A rule always wins, and a
+    demoted entity comes back only if the user names it.
     """
     entities = {entity.ref: entity for entity in carry.registry.records}
     decided = {judged.ref for judged in (*rules.retained, *rules.demoted, *rules.dropped)}

@@ -152,8 +152,8 @@ class TurnFolder:
 
     def snapshot(self) -> Snapshot | None:
         """
-        Return the snapshot of what was there when the turn began; None for a turn of before, or an imported
-        one.
+        Return the snapshot of the files that were there when the turn began; None for a turn of an earlier
+        version, or an imported one.
         """
         return self.find(Snapshot)
 
