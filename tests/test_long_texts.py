@@ -194,7 +194,7 @@ def _seconds(name: str, text: str) -> float:
     with _stopped(30):
         given = {one.name: MAKERS[hints[one.name]](text) for one in takes} | GIVEN.get(name, {})
     scan.cache_clear()
-    with _stopped(2 * MOST_SECONDS):
+    with _stopped(5 * MOST_SECONDS):
         started = time.process_time()
         try:
             result = function(**given)
@@ -210,9 +210,17 @@ def _seconds(name: str, text: str) -> float:
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - NOT_TEXTS))
 def test_a_text_that_is_made_to_last(name: str) -> None:
-    """A hundred thousand characters of one token, or of a few, are read within two seconds of CPU."""
-    took = {how: _seconds(name, text) for how, text in _draw(name, 2)}
-    assert {how: seconds for how, seconds in took.items() if seconds > MOST_SECONDS} == {}
+    """
+    A hundred thousand characters of one token, or of a few, are read within two seconds of CPU, or, on a slow
+    machine, in at most six times what a quarter of them takes.
+    """
+    _seconds(name, "Ann Weiß, 3½ of $5 ")  # word lists are read and patterns compiled once a process
+    slow = {}
+    for how, text in _draw(name, 2):
+        seconds = _seconds(name, text)
+        if seconds > MOST_SECONDS and seconds > 6 * _seconds(name, text[: CHARS // 4]):
+            slow[how] = seconds
+    assert slow == {}
 
 
 def _panda(root: Path, *words: str) -> tuple[dict[str, Any], float]:

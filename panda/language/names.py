@@ -30,6 +30,8 @@ _WORD = lazy_pattern(
 )
 _IS_CASELESS = lazy_pattern(f"[{_CASELESS}]")
 _START = lazy_pattern(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
+_BEFORE_STARTS = frozenset("|:;!?…•·>#\"'([«„“*_+-")
+"""What the last character before a start may be, beside whitespace."""
 _AFTER_STOP = lazy_pattern(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
 _ENUMERATOR = lazy_pattern(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
 _ARTICLE = lazy_pattern(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
@@ -246,7 +248,9 @@ def _is_listed_noun(small: str) -> bool:
 
 def _is_start(text: str, start: int) -> bool:
     last = text[start - 1 : start]
-    if last in ("/", ".") or (last == " " and text[start - 2 : start - 1].isalnum()):  # as nearly always
+    if last == " " and text[start - 2 : start - 1].isalnum():  # as nearly always
+        return False
+    if last and not last.isspace() and last not in _BEFORE_STARTS:
         return False
     before = text[max(0, start - _LOOK_CHARS) : start]
     if start > _LOOK_CHARS:

@@ -209,8 +209,10 @@ _IS = lazy_pattern(
 _ENDS = lazy_pattern(
     r"[,;!](?=\s|$)|\s(?:because|but|since|so|when|where|which|who|and (?:my|our|i|we|it|he|she|they))\s"
 )
-_AND = lazy_pattern(r",\s*(?:and\s+)?|\s+(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
-_NOW = lazy_pattern(r"\s+(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.I)
+_AND = lazy_pattern(r",\s*(?:and\s+)?|(?<!\s)\s++(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
+_NOW = lazy_pattern(
+    r"(?<!\s)\s++(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.IGNORECASE
+)
 _MOST_WORDS = 6
 _MOST_THING = 3
 _KINDS = {

@@ -116,7 +116,7 @@ def tools_of(recipe: str) -> set[str]:
     return set(yaml.safe_load(text)["tools_available"])
 
 
-@pytest.mark.parametrize("mode", ["chat", "navigation", "code"])
+@pytest.mark.parametrize("mode", sorted(REGISTRY["phase3_planner"]["recipes"]))
 def test_each_tool_that_is_planned_can_be_called(mode: str) -> None:
     """The coordinator of a mode may call every tool that its planner offers."""
     coordinators = REGISTRY["phase4_coordinator"]["recipes"]
