@@ -16,7 +16,7 @@ from typing import Any
 
 from panda.addons.exchange.intake import import_turns
 from panda.app import App
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings
 from panda.store.demo import create_store
@@ -34,7 +34,7 @@ def main() -> None:
     right: list[bool] = []
     with (
         tempfile.TemporaryDirectory() as directory,
-        Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
+        LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
     ):
         store = Path(directory) / "dialogues"
         create_store(store)
@@ -48,7 +48,7 @@ def main() -> None:
     print(f"{sum(right)} of {len(right)} quote an answer")  # noqa: T201 - the result
 
 
-def _ask(settings: Settings, layers: Layers, store: Path, user: str, query: str) -> dict[str, Any]:
+def _ask(settings: Settings, layers: LoadedLayers, store: Path, user: str, query: str) -> dict[str, Any]:
     """One turn in a copy of the store: its status, and the items of its answer."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory) / "store"

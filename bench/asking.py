@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panda.actions.turn import turn_data
+from panda.actions.turn_run import turn_data
 from panda.app import App
 from panda.errors import HaltError, MemoryNodeError
-from panda.models.layers import Layers
-from panda.phases.turn import Turn
+from panda.models.layers import LoadedLayers
+from panda.phases.running_turn import Turn
 from panda.settings import load_settings
 from panda.store.demo import create_store
 from panda.store.layout import MEMORY_JSONL, Layout
@@ -73,7 +73,7 @@ Asked = Callable[[str, str], Answer]
 """Gives the answer to a query in a session."""
 
 
-def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
+def asker(layers: LoadedLayers, root: Path, user: str = "default") -> Asked:
     """
     Asks a store, one turn after another, with models that stay loaded.
 

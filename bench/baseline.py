@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from panda.models.contract import Encoder
+from panda.models.model_contract import Encoder
 
 SHOWN = 3
 """Passages that are shown."""

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.logistic import fit_signed
-from panda.models.contract import Encoder
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
+from panda.models.model_contract import Encoder
 from panda.models.models_file import load_models_file
 from panda.models.text_classifier import ClassifierWeights, find_runs, read_words
 from panda.offline.answering import AnswerWeights
@@ -125,7 +125,7 @@ def main() -> int:
     arguments = parser.parse_args()
     settings = load_settings({}, os.environ, Path.cwd())
     models = load_models_file(settings.models_file)
-    with Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
+    with LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
         encoder = layers.encoder()
         assert encoder is not None
         texts = Texts(encoder)

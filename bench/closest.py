@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from panda.models.contract import Encoder
+from panda.models.model_contract import Encoder
 
 QUOTED = 2
 """Lines that are the answer."""

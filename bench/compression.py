@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 
 from bench.asking import check_floors
-from panda.compression.compress import compress
+from panda.compression.compressor import compress
 from panda.compression.fit import detect_content_type
 from panda.compression.plans import detect_format
 from panda.errors import LimitError

@@ -32,7 +32,7 @@ from bench.rules import RULES, without
 from panda.app import App
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.retrieval.passages import PassageRanker, RankedPassage, WordCoverage, cut_passages
 from panda.retrieval.selection import MAX_BEHIND, MAX_PASSAGES, describe_passages
@@ -148,7 +148,7 @@ def main() -> int:
     names = arguments.parts or [path.stem for path in sorted(LIFE.glob("vault*.json"))]
     settings = load_settings({}, os.environ, Path.cwd())
     models = load_models_file(settings.models_file)
-    with Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
+    with LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
         if arguments.turns or arguments.without:
             rules = (
                 [*RULES] if arguments.without == "all" else [arguments.without] if arguments.without else []
@@ -175,7 +175,7 @@ def main() -> int:
     return 0
 
 
-def rank_vault(layers: Layers, vault: Mapping[str, Any], *, by_words: bool = False) -> list[Ranked]:
+def rank_vault(layers: LoadedLayers, vault: Mapping[str, Any], *, by_words: bool = False) -> list[Ranked]:
     """Rank the passages of a vault for its questions, and for each once more without those that answer it."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory) / "store"
@@ -209,7 +209,7 @@ def rank_vault(layers: Layers, vault: Mapping[str, Any], *, by_words: bool = Fal
         return found
 
 
-def ask_vault(layers: Layers, directory: Path, vault: Mapping[str, Any]) -> str:
+def ask_vault(layers: LoadedLayers, directory: Path, vault: Mapping[str, Any]) -> str:
     """Ask panda the questions of a vault, each in a session of its own."""
     make_store(directory, vault["notes"])
     ask = asker(layers, directory)
@@ -221,7 +221,7 @@ def ask_vault(layers: Layers, directory: Path, vault: Mapping[str, Any]) -> str:
     return f"{score}; median {statistics.median(lengths):g} characters"
 
 
-def ask_conversations(layers: Layers, directory: Path, talks: Sequence[Mapping[str, Any]]) -> str:
+def ask_conversations(layers: LoadedLayers, directory: Path, talks: Sequence[Mapping[str, Any]]) -> str:
     """Hold conversations with panda, each in a store and session of its own."""
     right: dict[str, list[bool]] = {}
     for talk in talks:
@@ -238,7 +238,7 @@ def ask_conversations(layers: Layers, directory: Path, talks: Sequence[Mapping[s
     return f"{sum(every)} of {len(every)} turns right: {parts}"
 
 
-def ask_turns(layers: Layers, name: str, rule: str | None) -> None:
+def ask_turns(layers: LoadedLayers, name: str, rule: str | None) -> None:
     """Ask panda the questions of a set, with a rule switched off unless it is None, and print the score."""
     held = json.loads((LIFE / f"{name}.json").read_text("utf-8"))
     with tempfile.TemporaryDirectory() as directory, without(rule):

@@ -16,7 +16,7 @@ from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any
 
-from panda.models.contract import GenerateParams, Message
+from panda.models.model_contract import GenerateParams, Message
 from panda.models.models_file import ModelSpec
 from panda.models.openai import OpenAiModel
 from panda.runs.pool import Chain, Processes, run_chains

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from panda.actions.turn import gather
+from panda.actions.turn_run import gather
 from panda.addons.exchange.intake import import_turns
 from panda.app import App, build
 from panda.documents.times import parse_time

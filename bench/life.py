@@ -33,7 +33,7 @@ from bench.asking import (
     misses,
 )
 from bench.closest import ClosestLines
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
 from panda.store.demo import copy_demo, create_store
@@ -56,7 +56,7 @@ def main() -> int:
     tally = Tally()
     with (
         tempfile.TemporaryDirectory() as temporary,
-        Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
+        LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
     ):
         directory = arguments.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def main() -> int:
     return tally.close(whole=arguments.every == 1)
 
 
-def ask_demo(layers: Layers, directory: Path, tally: Tally, every: int) -> None:
+def ask_demo(layers: LoadedLayers, directory: Path, tally: Tally, every: int) -> None:
     """The questions of answers.jsonl, each in a copy of the demo store."""
     demo = directory / "demo"
     create_store(demo)
@@ -85,14 +85,14 @@ def ask_demo(layers: Layers, directory: Path, tally: Tally, every: int) -> None:
         tally.add(part, case["query"], answer, misses(case, answer))
 
 
-def ask_file(layers: Layers, directory: Path, file: Path, tally: Tally, every: int) -> None:
+def ask_file(layers: LoadedLayers, directory: Path, file: Path, tally: Tally, every: int) -> None:
     """What a file holds: a vault with its questions, or conversations."""
     held = json.loads(file.read_text(encoding="utf-8"))
     ask = _ask_vault if isinstance(held, dict) else _ask_conversations
     ask(layers, directory / file.stem, held, tally, every)
 
 
-def _ask_vault(layers: Layers, directory: Path, vault: Any, tally: Tally, every: int) -> None:
+def _ask_vault(layers: LoadedLayers, directory: Path, vault: Any, tally: Tally, every: int) -> None:
     """The questions of a vault, each in a session of its own."""
     make_store(directory, vault["notes"])
     ask, closest = asker(layers, directory), _closest(layers, vault["notes"])
@@ -108,7 +108,7 @@ def _ask_vault(layers: Layers, directory: Path, vault: Any, tally: Tally, every:
             tally.compare(directory.name, not wrong, not misses(case, alone))
 
 
-def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally, every: int) -> None:
+def _ask_conversations(layers: LoadedLayers, directory: Path, talks: Any, tally: Tally, every: int) -> None:
     """The conversations, each in a store and session of its own."""
     asked, count = 0, sum(len(talk["turns"]) for talk in talks[::every])
     for talk in talks[::every]:
@@ -132,7 +132,7 @@ def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally
             replies.append(answer)
 
 
-def _closest(layers: Layers, notes: Mapping[str, str]) -> ClosestLines | None:
+def _closest(layers: LoadedLayers, notes: Mapping[str, str]) -> ClosestLines | None:
     encoder = layers.encoder()
     return ClosestLines(encoder, notes) if encoder and notes else None
 

@@ -26,7 +26,7 @@ _REBUILD = """
 import sys
 from pathlib import Path
 from panda.documents.times import parse_time
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.store.layout import Layout
 layout = Layout(Path(sys.argv[1]))
 Index(layout).rebuild(full=sys.argv[2] == "full")

@@ -24,7 +24,7 @@ from rank_bm25 import BM25Okapi
 
 from panda.addons.exchange.intake import import_turns
 from panda.documents.times import parse_time
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.tables import IndexView
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder

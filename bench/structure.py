@@ -17,9 +17,9 @@ from types import FrameType
 from typing import Any
 
 from bench.tracing import PRICE, Tracer
-from panda.actions.turn import ask
+from panda.actions.turn_run import ask
 from panda.app import App
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
 from panda.store.demo import copy_demo, create_store
@@ -84,7 +84,7 @@ def trace_demo_turn() -> tuple[TurnTracer, int]:
     tracer = TurnTracer(PRICE_LINE)
     with (
         tempfile.TemporaryDirectory() as temporary,
-        Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
+        LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
     ):
         store = Path(temporary) / "store"
         create_store(store)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.times import parse_time
-from panda.memory.fact import parse_scope_facts
+from panda.memory.fact_reader import parse_scope_facts
 from panda.memory.synthesis import SynthesisRequest, synthesize
 from panda.store.files import read_json
 

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from bench.asking import asker
-from panda.documents import records
-from panda.models.layers import Layers
+from panda.documents import record_codec
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
 from panda.store.demo import copy_demo, create_store
@@ -32,7 +32,7 @@ PRICE = "What does the Lenovo LOQ 15 cost?"
 NOTE = "# Bees\n\n- Feed the bees two litres of syrup in September.\n- The hive stands behind the shed.\n"
 LINE = "Feed the bees two litres of syrup in September."
 ASKED = "how much syrup do the bees get"
-_PANDA = str(Path(records.__file__).parents[1])
+_PANDA = str(Path(record_codec.__file__).parents[1])
 _AROUND = 1.6  # a text that is so much longer is a document, and no form of the line
 
 
@@ -57,7 +57,7 @@ class Tracer:
         place = f"{code.co_filename.removeprefix(_PANDA + '/')}:{code.co_qualname}"
         if place.startswith("phases/") and code.co_qualname.endswith(".run"):
             self._phase = place
-        if place in ("store/records.py:parse", "documents/records.py:decode"):
+        if place in ("store/records.py:parse", "documents/record_codec.py:decode"):
             self.loads[
                 f"{self._phase.partition(':')[0]} {getattr(frame.f_locals.get('cls'), '__name__', '')}"
             ] += 1
@@ -102,7 +102,7 @@ def main() -> None:
     models = load_models_file(settings.models_file)
     with (
         tempfile.TemporaryDirectory() as temporary,
-        Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
+        LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
     ):
         demo, notes = Path(temporary) / "demo", Path(temporary) / "notes"
         create_store(demo)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panda.models.cores import usable_cores
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 
 ROOT = Path(__file__).parent.parent
@@ -207,7 +207,10 @@ def _ask_llm() -> float:
 def _encoded_per_second() -> float:
     """Return how many lines the warm encoder reads a second."""
     models = load_models_file(ROOT / "models.yaml")
-    with tempfile.TemporaryDirectory() as cache, Layers(models, cache_dir=Path(cache), environ={}) as layers:
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        LoadedLayers(models, cache_dir=Path(cache), environ={}) as layers,
+    ):
         encoder = layers.encoder()
         assert encoder is not None
         encoder.encode(["start-up"])

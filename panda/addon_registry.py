@@ -44,8 +44,8 @@ class Addon(Struct, frozen=True, kw_only=True):
     name: str
     commands: tuple[CommandEntry, ...] = ()
     group_help: Mapping[str, str] = {}  # by first word of commands of two words
-    tools: str | None = None  # target of a sequence of tools, see panda/tools/contract.py
-    steps: str | None = None  # target of a sequence of step contracts, see panda/steps/contract.py
+    tools: str | None = None  # target of a sequence of tools, see panda/tools/tool_contract.py
+    steps: str | None = None  # target of a sequence of step contracts, see panda/steps/step_contract.py
     recipe_directory: Path | None = None  # holds CATEGORY/NAME.yaml, and registry.yaml for what they serve
     prompt_directory: Path | None = None  # holds CATEGORY/NAME.md
     workspace: str | None = (

@@ -13,30 +13,30 @@ from panda.addon_registry import find_workspace
 from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
 from panda.errors import FileFormatError, ModelFileError, RecipeError, UsageError
-from panda.forget import Forgetting
-from panda.index.index import Index
+from panda.forgetting import Forgetting
+from panda.index.full_text import Index
 from panda.index.tables import in_ranges
 from panda.index.vectors import VectorStore
-from panda.memory.files import Bound, Projection
-from panda.memory.memory import take_in_edits
+from panda.memory.markdown_files import Bound, Projection
 from panda.memory.reader import Moment, NodeReader
+from panda.memory.user_memory import take_in_edits
 from panda.messages.reading import Reading
-from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
+from panda.models.model_contract import Layers
 from panda.models.models_file import OFFLINE
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.coordinator import Coordinator
 from panda.phases.coverage import SavedCoverage
-from panda.phases.evidence import ClosestLines
 from panda.phases.kept import listed_things
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
+from panda.phases.recipe_request import write_draft
 from panda.phases.reflection import Reflection
-from panda.phases.request import write_draft
+from panda.phases.running_turn import Turn, check_query
 from panda.phases.save import Save
 from panda.phases.statements import Noting
 from panda.phases.synthesizer import Synthesizer
-from panda.phases.turn import Turn, check_query
+from panda.phases.turn_evidence import ClosestLines
 from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
@@ -51,16 +51,16 @@ from panda.retrieval.passages import PassageRanker
 from panda.session.file import check_open, extend, fold_turns, free_session_id, load_session, open_session
 from panda.session.turn_files import load_turn_files
 from panda.settings import Settings
+from panda.store.execution_log import append_executions
 from panda.store.files import held_lock, sweep_below
 from panda.store.interventions import write_intervention
 from panda.store.layout import IMAGE_JSON, Layout, UserStore
-from panda.store.log import append_executions
 from panda.store.records import Execution, Image, Session, Snapshot
 from panda.store.seals import digest_parts
 from panda.store.turn_documents import DocumentText, check_documents
 from panda.store.turns import Reserved, TurnFolder, claim_turn
-from panda.tools.contract import ToolContext, Workspace
 from panda.tools.table import TOOLS
+from panda.tools.tool_contract import ToolContext, Workspace
 from panda.tools.web import web_opener
 from panda.trust import require_trust
 

@@ -61,7 +61,7 @@ serve()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class WorkerLimits:
     """What reading one input may take."""
 
     seconds: float  # for one value, from the moment it is asked for
@@ -107,7 +107,7 @@ _Reply = _Loaded | _Returned | _Yielded | _Exhausted | _Raised | _Crashed
 def run_isolated(
     call: Callable[[], _Value],
     *,
-    limits: Limits,
+    limits: WorkerLimits,
     where: str,
     error: type[Problem],
     fix: str | None = None,
@@ -128,7 +128,7 @@ def run_isolated(
             and for a worker that died.
         TryAgainError: No worker process starts.
     """
-    reading = _Reading(limits=limits, where=where, error=error, fix=fix)
+    reading = _CallErrors(limits=limits, where=where, error=error, fix=fix)
     with _Borrowed(call, reading) as worker:
         reply = worker.receive(reading)
     assert isinstance(reply, _Returned), reply
@@ -138,7 +138,7 @@ def run_isolated(
 def iterate_isolated(
     call: Callable[[], Iterator[_Value]],
     *,
-    limits: Limits,
+    limits: WorkerLimits,
     where: str,
     error: type[Problem],
     fix: str | None = None,
@@ -149,7 +149,7 @@ def iterate_isolated(
     The deadline counts for each value anew, without the time that the caller takes between them. A caller
     that stops early ends the worker. The rest is as for `run_isolated`.
     """
-    reading = _Reading(limits=limits, where=where, error=error, fix=fix)
+    reading = _CallErrors(limits=limits, where=where, error=error, fix=fix)
     with _Borrowed(call, reading) as worker:
         while isinstance(reply := worker.receive(reading), _Yielded):
             yield reply.value
@@ -171,10 +171,10 @@ def prepare_worker(function: Callable[..., object]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading:
+class _CallErrors:
     """What errors of one call tell."""
 
-    limits: Limits
+    limits: WorkerLimits
     where: str
     error: type[Problem]
     fix: str | None
@@ -195,7 +195,7 @@ class _Order:
     """A call to be made; pickled by itself, so that the time to load its module is no time of the input."""
 
     pickled_call: bytes
-    limits: Limits | None  # None: only the module is loaded
+    limits: WorkerLimits | None  # None: only the module is loaded
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class _Worker:
             self._prepared.add(function.__module__)
             self._send(_Order(pickle.dumps(function), None))
 
-    def begin(self, call: Callable[[], object], limits: Limits) -> bool:
+    def begin(self, call: Callable[[], object], limits: WorkerLimits) -> bool:
         """Have a call made. Returns once its module is loaded; False if that takes too long."""
         self.is_busy = True
         try:
@@ -263,7 +263,7 @@ class _Worker:
         with suppress(OSError):  # receive tells how it has ended
             self._send(_More())
 
-    def receive(self, reading: _Reading) -> _Reply:
+    def receive(self, reading: _CallErrors) -> _Reply:
         """Return the next reply, waiting for it until the deadline. Raises what the call raised."""
         try:
             reply = self._receive_within(reading.limits.seconds)
@@ -361,7 +361,7 @@ _idle_guard = threading.Lock()
 class _Borrowed:
     """A worker that has begun a call; given back afterwards, or killed if it is still busy with the call."""
 
-    def __init__(self, call: Callable[[], object], reading: _Reading) -> None:
+    def __init__(self, call: Callable[[], object], reading: _CallErrors) -> None:
         self._call = call
         self._reading = reading
         self._worker: _Worker | None = None
@@ -480,7 +480,7 @@ def _load(order: _Order) -> Any:
         return None
 
 
-def _obey(order: _Order, limits: Limits, connection: socket.socket, stream: Any) -> None:
+def _obey(order: _Order, limits: WorkerLimits, connection: socket.socket, stream: Any) -> None:
     call = _load(order)
     _write_message(connection, _Loaded())
     _set_limits(limits)
@@ -514,7 +514,7 @@ def _reply_of(step: Callable[[], _Reply]) -> _Reply:
         return _Crashed(message, traceback.format_exc(limit=20))
 
 
-def _set_limits(limits: Limits) -> None:
+def _set_limits(limits: WorkerLimits) -> None:
     if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -20,14 +20,14 @@ from panda.errors import (
     Problem,
     RecipeError,
 )
-from panda.phases.contract import Advance, PhaseOutcome, PipelinePhase, Retry, Stop
-from panda.phases.turn import Turn, ask_unnoticed
+from panda.phases.phase_contract import PhaseOutcome, PhaseResult, PipelinePhase, Retry, Stop
+from panda.phases.running_turn import Turn, ask_unnoticed
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
+from panda.store.execution_log import append_executions
 from panda.store.files import raise_lost_interrupt
 from panda.store.interventions import write_intervention
-from panda.store.log import append_executions
 from panda.store.outcome import ANSWERED
 from panda.store.records import GatheredContext, Metrics, ModelCall, Next, PhaseMetrics, Status, Totals
 
@@ -139,10 +139,10 @@ class Pipeline:
         if outcome.section is not None:
             self._write_section(turn, outcome.section)
         if outcome.section is not None or not isinstance(outcome, Stop):
-            again = outcome.put_back if isinstance(outcome, Advance) else ()
+            again = outcome.put_back if isinstance(outcome, PhaseResult) else ()
             changes["route"] = (*metadata.route, phase.number, *again)
         match outcome:
-            case Advance():
+            case PhaseResult():
                 following = phase.number + 1 if outcome.to is None else outcome.to
                 ending = metadata.ending or ("approved" if following == self._last else None)
                 changes |= {
@@ -223,7 +223,7 @@ def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:
     return {f"{kind}_tokens": None if None in each else sum(each) for kind, each in counts.items()}
 
 
-def _put_back(turn: Turn, phase: PipelinePhase, error: HaltError) -> Advance:
+def _put_back(turn: Turn, phase: PipelinePhase, error: HaltError) -> PhaseResult:
     """
     The last attempt that had passed its checks, in the place of one that was to be better and halted.
 
@@ -250,4 +250,4 @@ def _put_back(turn: Turn, phase: PipelinePhase, error: HaltError) -> Advance:
     turn.write_context(document)
     turn.folder.put_back_response(attempt + 1)
     turn.warn(f"what was to be better failed, the answer before is kept: {error.message}")
-    return Advance(to=Phase(judge), put_back=tuple(put_back))
+    return PhaseResult(to=Phase(judge), put_back=tuple(put_back))

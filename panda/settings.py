@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Meta
 
 from panda.compression.budgets import Limits
-from panda.documents.records import decode
+from panda.documents.record_codec import decode
+from panda.documents.safe_text import ID_PATTERN, nearest
 from panda.documents.secrets import has_userinfo, hide_userinfo
-from panda.documents.text import ID_PATTERN, nearest
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, Location, SettingError, UsageError
 from panda.store.layout import DEFAULT_USER, UserStore, asset, search_path
@@ -54,7 +54,7 @@ _Places = Annotated[tuple[str, ...], Meta(description="a list of hosts, addresse
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenSetting:
     """A value as somebody gave it."""
 
     value: object  # as it stands in the flag, variable or file
@@ -107,7 +107,7 @@ class Settings:
     """What serves layers in place of models.yaml, for the turns of one command or of one replay."""
     project_text: bytes = b""  # panda.toml as read; empty without one
     sudo_uid: int | None = None  # the user who called sudo, whose files are root's own then
-    entries: Mapping[str, Given] = field(default_factory=dict)  # what is not in here has its default
+    entries: Mapping[str, GivenSetting] = field(default_factory=dict)  # what is not in here has its default
 
     @property
     def project_file(self) -> Path:
@@ -132,7 +132,7 @@ class Settings:
         Return the settings for another store, which no file of the project has named, with *others* changed
         too.
         """
-        entries = {**self.entries, "root": Given(root, "command", "command", root, root)}
+        entries = {**self.entries, "root": GivenSetting(root, "command", "command", root, root)}
         return replace(self, root=root, entries=entries, **others)  # type: ignore[arg-type]  # fields of this class
 
     @property
@@ -165,7 +165,7 @@ SETTABLE: Mapping[str, Any] = {
 _WORDS = {"on": True, "yes": True, "off": False, "no": False}
 
 
-def _read(name: str, entry: Given) -> Any:
+def _read(name: str, entry: GivenSetting) -> Any:
     """The value of a setting, which may stand there as text. Raises SettingError: it is none."""
     kind = SETTABLE.get(name, _Flag)
     value = entry.value
@@ -219,7 +219,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     """
     home = Path(environ.get("HOME") or "/")
     project_text = b""
-    entries: dict[str, Given] = {}
+    entries: dict[str, GivenSetting] = {}
     user_file = _home(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
     if user_file.is_file():
         entries |= _read_file(user_file, home)[1]
@@ -233,9 +233,9 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         variable = f"PANDA_{key.upper()}"
         flag = f"--{key.replace('_', '-').removesuffix('-seconds').removeprefix('web-')}"
         if environ.get(variable):
-            entries[key] = Given(environ[variable], variable, variable, cwd, home)
+            entries[key] = GivenSetting(environ[variable], variable, variable, cwd, home)
         if flags.get(key) is not None:
-            entries[key] = Given(flags[key], flag, flag, cwd, home)
+            entries[key] = GivenSetting(flags[key], flag, flag, cwd, home)
     around = _store_around(cwd)
     project_dir = project_dir or (around.parent if around else cwd)
     own_models = project_dir / "models.yaml"
@@ -277,7 +277,7 @@ def _home(environ: Mapping[str, str], variable: str, below_home: str) -> Path:
     return base / "panda"
 
 
-def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
+def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, GivenSetting]]:
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -301,10 +301,10 @@ def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
             fix = "save it as UTF-8"
         raise SettingError(message, where=str(path), line=at, fix=fix) from exc
     lines = content.decode("utf-8-sig").splitlines()
-    entries = dict[str, Given]()
+    entries = dict[str, GivenSetting]()
     for key, value in table.items():
         at = next((n for n, text in enumerate(lines, 1) if text.lstrip(" \t\"'[").startswith(key)), None)
-        entries[key] = Given(value, str(path), Location(path, line=at, key=key), path.parent, home)
+        entries[key] = GivenSetting(value, str(path), Location(path, line=at, key=key), path.parent, home)
         if key not in SETTABLE:
             fix = nearest(key, SETTABLE, f"valid keys: {', '.join(SETTABLE)}")
             raise SettingError(f"unknown setting {key!r}", where=entries[key].place, fix=fix)

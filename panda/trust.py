@@ -42,7 +42,7 @@ from panda.store.files import (
 from panda.store.layout import RUN_JSON, Layout, asset
 
 if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must not
-    from panda.models.layers import Layers
+    from panda.models.layers import LoadedLayers
     from panda.models.models_file import ModelsFile, ModelSpec
 
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Reach(Struct, frozen=True):
     line: int | None = None  # line of the file where its value first stands in so many words, if it does
 
 
-class Claim(Struct, frozen=True):
+class TrustCandidate(Struct, frozen=True):
     """A file or link of a project with all that it would reach."""
 
     path: str  # absolute, without links before its last part
@@ -106,7 +106,7 @@ def read_trust(settings: Settings) -> dict[str, str]:
         raise FileFormatError(message, where=str(path), fix="delete the file") from exc
 
 
-def record_trust(settings: Settings, claims: Iterable[Claim], revoked: Collection[str] = ()) -> None:
+def record_trust(settings: Settings, claims: Iterable[TrustCandidate], revoked: Collection[str] = ()) -> None:
     """Trust claims as they are now, and some paths no more."""
     path = settings.trust_file
     holder = f"panda trust (process {os.getpid()})"
@@ -207,7 +207,7 @@ def _files_below(directory: Path) -> Iterator[Path]:
             yield Path(place) / name
 
 
-def _claim_of_directory(directory: Path, effect: str) -> Claim:
+def _claim_of_directory(directory: Path, effect: str) -> TrustCandidate:
     """Return the claim of recipes or prompts of another user, which holds for what their files hold now."""
     whole = hashlib.sha256()
     for path in _files_below(directory):
@@ -217,7 +217,7 @@ def _claim_of_directory(directory: Path, effect: str) -> Claim:
                 with path.open("rb") as file:
                     whole.update(hashlib.file_digest(file, "sha256").digest())
     claim = _claim(directory, b"", [("", "", effect)])
-    return Claim(claim.path, whole.digest(), claim.reaches)
+    return TrustCandidate(claim.path, whole.digest(), claim.reaches)
 
 
 def is_trusted(settings: Settings, name: str) -> bool:
@@ -250,11 +250,11 @@ def _warn_once(message: str) -> None:
     _log.warning(message)
 
 
-def open_layers(settings: Settings, environ: Mapping[str, str]) -> "Layers":
+def open_layers(settings: Settings, environ: Mapping[str, str]) -> "LoadedLayers":
     """The models by layer, none loaded yet, to be closed; *environ* holds the API keys."""
-    from panda.models.layers import Layers
+    from panda.models.layers import LoadedLayers
 
-    return Layers(load_models(settings), cache_dir=settings.cache_dir, environ=environ)
+    return LoadedLayers(load_models(settings), cache_dir=settings.cache_dir, environ=environ)
 
 
 def guard_links(settings: Settings) -> None:
@@ -270,14 +270,14 @@ def fix_of(settings: Settings) -> str:
     return f"look at it with {named} --dry-run, then {named}"
 
 
-def untrusted_claims(settings: Settings) -> list[Claim]:
+def untrusted_claims(settings: Settings) -> list[TrustCandidate]:
     """The claims that are not recorded as they are now."""
     claims = claims_of(settings)
     trusted = read_trust(settings) if claims else {}
     return [claim for claim in claims if trusted.get(claim.path) != claim.digest]
 
 
-def claims_of(settings: Settings) -> list[Claim]:
+def claims_of(settings: Settings) -> list[TrustCandidate]:
     """All that reaches out: panda.toml, models.yaml, links of the store; none behind what is not trusted."""
     claims = _claims_of_files(settings)
     if is_trusted(settings, "root"):
@@ -292,7 +292,7 @@ def claims_of(settings: Settings) -> list[Claim]:
     return [claim for claim in claims if claim.reaches]
 
 
-def find_models_claim(settings: Settings) -> Claim | None:
+def find_models_claim(settings: Settings) -> TrustCandidate | None:
     """Return what the models.yaml in force reaches; None if it reaches nothing."""
     from panda.models.models_file import load_models_file
 
@@ -300,7 +300,7 @@ def find_models_claim(settings: Settings) -> Claim | None:
     return claim if claim.reaches else None
 
 
-def _claims_of_files(settings: Settings) -> list[Claim]:
+def _claims_of_files(settings: Settings) -> list[TrustCandidate]:
     """Return what the project's files reach and whose they are, but for the links of the store."""
     from panda.models.models_file import load_models_file
 
@@ -340,7 +340,7 @@ def _leaving_links(settings: Settings) -> list[tuple[str, str]]:
     return sorted(links.items())
 
 
-def _require(settings: Settings, claim: Claim, names: tuple[str, ...] = ()) -> None:
+def _require(settings: Settings, claim: TrustCandidate, names: tuple[str, ...] = ()) -> None:
     wanted = [
         reach for reach in claim.reaches if not names or not reach.key or reach.key.partition(".")[0] in names
     ]
@@ -355,11 +355,11 @@ def _allows(settings: Settings, link: str, target: str) -> bool:
     return settings.trust or read_trust(settings).get(link) == _claim_of_link(link, target).digest
 
 
-def _claim_of_link(link: str, target: str) -> Claim:
-    return Claim(link, b"", (Reach("", f"leads to {target}"),))
+def _claim_of_link(link: str, target: str) -> TrustCandidate:
+    return TrustCandidate(link, b"", (Reach("", f"leads to {target}"),))
 
 
-def _claims_of_settings(settings: Settings) -> list[Claim]:
+def _claims_of_settings(settings: Settings) -> list[TrustCandidate]:
     """Return what panda.toml reaches, and where the store lies that nobody named, if it is a link."""
     file = settings.project_file
     own = [name for name in OUTWARD if settings.origin(name) == str(file)]
@@ -397,7 +397,7 @@ def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
     return [(name, name, effect.format(os.path.realpath(value)))]
 
 
-def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
+def _claim_of_models(settings: Settings, models: "ModelsFile") -> TrustCandidate:
     """
     Return what a models.yaml of the project reaches; nothing for one that the user named, or the packaged
     one.
@@ -474,13 +474,13 @@ def _tell_file(settings: Settings, path: Path) -> str:
         return f"{place} ({why_unread(exc)})"
 
 
-def _claim(path: Path, content: bytes, effects: Iterable[tuple[str, str, str]]) -> Claim:
+def _claim(path: Path, content: bytes, effects: Iterable[tuple[str, str, str]]) -> TrustCandidate:
     lines = content.decode(errors="replace").split("\n")
     reaches = [
         Reach(key, effect, next((n for n, line in enumerate(lines, 1) if value and value in line), None))
         for key, value, effect in effects
     ]
-    return Claim(str(Path(os.path.realpath(path.parent)) / path.name), content, tuple(reaches))
+    return TrustCandidate(str(Path(os.path.realpath(path.parent)) / path.name), content, tuple(reaches))
 
 
 def _is_inside(path: Path | str, place: Path) -> bool:

@@ -129,9 +129,9 @@ def test_a_tool_that_is_there_already_is_left_out(tmp_path: Path) -> None:
 PARTS = """
 from typing import TypedDict
 from msgspec import Struct
-from panda.steps.contract import StepContract
+from panda.steps.step_contract import StepContract
 from panda.store.records import Claim
-from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
+from panda.tools.tool_contract import Arguments, ToolContext, ToolResult, tool
 
 class ColourReply(Struct, frozen=True):
     colour: str

@@ -17,21 +17,21 @@ from urllib.parse import quote
 import pytest
 
 from panda.errors import ImportFileError, Problem, WebError
-from panda.isolation import Limits, iterate_isolated, run_isolated
+from panda.isolation import WorkerLimits, iterate_isolated, run_isolated
 
-LIMITS = Limits(seconds=20, memory_bytes=400_000_000)
-SHORT = Limits(seconds=0.5, memory_bytes=400_000_000)
+LIMITS = WorkerLimits(seconds=20, memory_bytes=400_000_000)
+SHORT = WorkerLimits(seconds=0.5, memory_bytes=400_000_000)
 HANG = partial(re.match, "(a+)+$", "a" * 60 + "b")
 """Runs for ever in C, without a look at signals."""
 DIES = partial(eval, "__import__('os').kill(__import__('os').getpid(), 11)")
 WORKER_ID = partial(eval, "__import__('os').getpid()")
 
 
-def run(call: Callable[[], object], limits: Limits = LIMITS) -> object:
+def run(call: Callable[[], object], limits: WorkerLimits = LIMITS) -> object:
     return run_isolated(call, limits=limits, where="page.html", error=WebError, fix="open it in a browser")
 
 
-def refusal(call: Callable[[], object], limits: Limits = LIMITS) -> Problem:
+def refusal(call: Callable[[], object], limits: WorkerLimits = LIMITS) -> Problem:
     with pytest.raises(Problem) as caught:
         run(call, limits)
     return caught.value
@@ -42,7 +42,7 @@ def numbers(stop: int) -> partial[Iterator[int]]:
     return partial(eval, f"(n for n in range({stop}))")
 
 
-def iterate(call: Callable[[], Iterator[object]], limits: Limits = LIMITS) -> Iterator[object]:
+def iterate(call: Callable[[], Iterator[object]], limits: WorkerLimits = LIMITS) -> Iterator[object]:
     return iterate_isolated(call, limits=limits, where="log.db", error=ImportFileError)
 
 
@@ -113,7 +113,7 @@ def test_values_come_one_by_one() -> None:
     assert list(iterate(numbers(5))) == [0, 1, 2, 3, 4]
     assert list(islice(iterate(partial(eval, "(n for n in iter(int, 1))")), 3)) == [0, 0, 0]
     slow = partial(eval, "(__import__('time').sleep(.3) for _ in range(4))")
-    assert list(iterate(slow, Limits(seconds=0.9, memory_bytes=400_000_000))) == [None] * 4
+    assert list(iterate(slow, WorkerLimits(seconds=0.9, memory_bytes=400_000_000))) == [None] * 4
 
 
 def test_an_iterator_that_hangs_ends_at_the_deadline() -> None:

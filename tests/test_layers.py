@@ -21,7 +21,7 @@ TIERS = (
         "panda.settings",
         "panda.pipeline",
     },  # settings is read from above alone: see below
-    {"panda.phases", "panda.evals", "panda.forget"},
+    {"panda.phases", "panda.evals", "panda.forgetting"},
     {
         "panda.recipes",
         "panda.offline",
@@ -69,7 +69,7 @@ ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
     "sqlite3": {
         "index/executions.py",
-        "index/index.py",
+        "index/full_text.py",
         "index/tables.py",
         "index/vectors.py",
         "addons/exchange/llm.py",
@@ -100,11 +100,11 @@ KNOW_THE_KIND = {
     "models/models_file.py",
     "models/addition.py",  # no model may be called offline
     "models/layers.py",
-    "models/contract.py",
+    "models/model_contract.py",
     "cli/recipe.py",
     "cli/compress.py",
     "app.py",  # hands the models that are set to the checks
-    "actions/turn.py",  # tells the calls of a turn that is only planned
+    "actions/turn_run.py",  # tells the calls of a turn that is only planned
     "runs/ledger.py",  # the models that a run was made with
 }
 """The files that may see whether a layer has a language model or is offline; none of them makes a turn."""

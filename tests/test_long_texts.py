@@ -73,8 +73,8 @@ PLAIN = ("!", ".", "a", " ", "\n", "1", "[[", '"', "it ", "**", "½", "Ann Weiß
 NOT_TEXTS = {
     "context.heading": "a number",
     "dates.read_date": "a match of one date",
-    "records.convert": "a value of a record",
-    "records.decode": "a value of a record",
+    "record_codec.convert": "a value of a record",
+    "record_codec.decode": "a value of a record",
     "languages.calendar_names": "groups of names of ours",
     "times.last_seen": "an instant",
     "times.render_time": "an instant",

@@ -14,7 +14,7 @@ from panda.documents.document_text import HTML, PDF, content_type_of
 from panda.documents.json_text import whole_characters
 from panda.documents.pdf import has_pdf_reader, read_pdf
 from panda.errors import FileFormatError, UsageError
-from panda.isolation import Limits, run_isolated
+from panda.isolation import WorkerLimits, run_isolated
 from panda.models.cl100k import count_tokens
 from panda.store.files import store_errors
 from panda.store.records import TurnDocument
@@ -33,7 +33,7 @@ MAX_DOCUMENTS = 20
 WAIT_SECONDS = 2.0
 """How long something is waited for before that is told."""
 STANDARD_INPUT = "standard input"
-_PDF_LIMITS = Limits(seconds=60, memory_bytes=1_000_000_000)
+_PDF_LIMITS = WorkerLimits(seconds=60, memory_bytes=1_000_000_000)
 _UNTIMED = datetime(2000, 1, 1, tzinfo=UTC)  # replaced when the turn claims its number
 _URL_SCHEMES = ("http://", "https://")
 _TERMINAL_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -163,7 +163,7 @@ def _read_pdf(data: bytes, source: str) -> str:
 
 def _decoded_page(data: bytes, source: str) -> str:
     """Return the text of a saved page, in the charset that it names."""
-    from panda.web.reading import decode_page
+    from panda.web.page_worker import decode_page
 
     text, _ = decode_page(data, HTML, where=source)
     if "\0" in text:
@@ -179,7 +179,7 @@ def _page_of(text: str, source: str) -> "Page":
 
 def _page_text(page: "Page", source: str) -> str:
     """Return what a page says, as Markdown below its title."""
-    from panda.web.reading import read_page
+    from panda.web.page_worker import read_page
 
     extraction = read_page(page)
     head = f"# {extraction.title}\n\n" if extraction.title else ""

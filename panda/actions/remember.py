@@ -5,15 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from panda.documents.records import decode
-from panda.documents.text import one_line, shorten
+from panda.documents.record_codec import decode
+from panda.documents.safe_text import one_line, shorten
 from panda.documents.times import read_instant
 from panda.errors import FileFormatError, UsageError
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import Kind, typed_value
-from panda.memory.files import split_key
+from panda.memory.fact_reader import Kind, typed_value
+from panda.memory.markdown_files import split_key
 from panda.memory.synthesis import read_scope
-from panda.store.fact import SCOPES, VALUE_TYPES, Assertion, Scalar, Subject, Value, entity_name, is_system
+from panda.store.fact_records import (
+    SCOPES,
+    VALUE_TYPES,
+    Assertion,
+    Scalar,
+    Subject,
+    Value,
+    entity_name,
+    is_system,
+)
 from panda.store.files import parse_json
 
 _VALUE_CHARS = 60
@@ -23,7 +32,7 @@ _DAY_CHARS = len("2026-01-04")
 
 
 @dataclass(frozen=True)
-class Given:
+class StatementOptions:
     """The options of a statement as given; None where one is not."""
 
     kind: str | None = None
@@ -40,7 +49,7 @@ class Given:
         return "preference" if about_user and self.scope in (None, "local") else "fact"
 
 
-def find_subject(key: str, options: Given, user: str, where: str = "KEY") -> Subject:
+def find_subject(key: str, options: StatementOptions, user: str, where: str = "KEY") -> Subject:
     """
     Scope, entity and relation of a key: a relation, or `entity#relation`; *user* if no entity is named.
     Raises UsageError: A blank key or entity, one of panda's own, or no scope.
@@ -61,7 +70,7 @@ def find_subject(key: str, options: Given, user: str, where: str = "KEY") -> Sub
 
 
 def make_statement(
-    key: str, value: Value, options: Given, user: str, *, where: str | None = None
+    key: str, value: Value, options: StatementOptions, user: str, *, where: str | None = None
 ) -> Assertion:
     """
     Return the assertion of a value that the user gives; *where* is the line of a file, None names the option.
@@ -131,7 +140,7 @@ def _plain(word: str, kind: str) -> Scalar:
     return word
 
 
-def read_statements(text: str, defaults: Given, user: str) -> list[Assertion]:
+def read_statements(text: str, defaults: StatementOptions, user: str) -> list[Assertion]:
     """
     Statements of JSON lines: key, value (or a typed one, `{"type": "ref", "v": "…"}`), and what the options
     of `panda memory set` are called, which count for lines that do not say otherwise.
@@ -143,7 +152,7 @@ def read_statements(text: str, defaults: Given, user: str) -> list[Assertion]:
     ]
 
 
-def _read_line(raw: Any, defaults: Given, user: str, where: str) -> Assertion:
+def _read_line(raw: Any, defaults: StatementOptions, user: str, where: str) -> Assertion:
     if not isinstance(raw, dict) or not isinstance(raw.get("key"), str) or "value" not in raw:
         raise UsageError("no object with key and value", where=where, fix='as {"key": "pet", "value": "cat"}')
     unknown = [name for name in raw if name not in _FIELDS]
@@ -154,7 +163,7 @@ def _read_line(raw: Any, defaults: Given, user: str, where: str) -> Assertion:
         if text is not None and not isinstance(text, str):
             raise UsageError(f"{name} is no text: {text!r}", where=where)
     value = _json_value(raw["value"], options["type"], where)
-    return make_statement(raw["key"], value, Given(**options), user, where=where)
+    return make_statement(raw["key"], value, StatementOptions(**options), user, where=where)
 
 
 def _json_value(raw: Any, type_: str | None, where: str) -> Value:

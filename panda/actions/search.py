@@ -9,13 +9,13 @@ from typing import Any
 
 from panda.documents.times import read_instant, time_text
 from panda.errors import ModelFileError, UntrustedError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.sources import IndexEntry
 from panda.index.tables import IndexView, SyncReport
 from panda.index.vectors import VectorStore
 from panda.memory.confidence import EXPIRED_BELOW, age_days, decayed
-from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
+from panda.models.model_contract import Layers
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
 from panda.settings import Settings

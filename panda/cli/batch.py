@@ -12,8 +12,8 @@ from panda.cli.command import (
     SEED_DEFAULT,
     Invocation,
     NewUser,
+    OutputTable,
     Result,
-    Table,
     argument,
     excludes,
     flag,
@@ -22,15 +22,15 @@ from panda.cli.command import (
     requires,
 )
 from panda.cli.completion import complete_runs
-from panda.cli.text import clipped, read_lines
-from panda.documents.records import encode
-from panda.documents.text import count_noun
+from panda.cli.output_text import clipped, read_lines
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import count_noun
 from panda.errors import CheckError, Problem, TryAgainError, UsageError
 from panda.store.files import open_output, read_text, store_errors
 from panda.trust import load_models
 
 if TYPE_CHECKING:
-    from panda.runs.batch import Batch
+    from panda.runs.batches import Batch
     from panda.runs.cluster import Cluster
     from panda.runs.ledger import RunFolder, TurnLine
     from panda.runs.pool import Workers
@@ -138,7 +138,7 @@ def _opened_run(
     retry_failed: bool,
 ) -> "tuple[RunFolder, list[Query]]":
     """A new run of queries, or one that is gone on with, and its queries."""
-    from panda.runs.batch import begin_batch, resume_batch
+    from panda.runs.batches import begin_batch, resume_batch
     from panda.runs.ledger import open_run
 
     layout = invocation.store_for_writing()
@@ -164,7 +164,7 @@ def _executed(
 ) -> "Batch":
     """A batch whose items have been run, as far as the limits let it."""
     from panda.cli.index import fill_imported
-    from panda.runs.batch import Batch
+    from panda.runs.batches import Batch
 
     plan = run.plan()
     reporter = invocation.reporter
@@ -264,14 +264,14 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
-    from panda.runs.batch import estimate
+    from panda.runs.batches import estimate
 
     cost = estimate(invocation.store(any_user=True), items)
     seconds = None if cost.seconds is None else cost.seconds / (jobs or 1)
     rows = [(cost.items, cost.tokens, seconds, cost.turns)]
     return Result(
         {**asdict(cost), "jobs": jobs or 1, "wall_seconds": seconds},
-        Table(("items", "tokens", "seconds", "estimated from turns"), rows),
+        OutputTable(("items", "tokens", "seconds", "estimated from turns"), rows),
     )
 
 
@@ -312,7 +312,7 @@ def _result(batch_run: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, s
         )
         for line in batch_run.lines
     ]
-    table = Table(("item", "result", "outcome", "exit", "turn", "seconds", "findings"), rows)
+    table = OutputTable(("item", "result", "outcome", "exit", "turn", "seconds", "findings"), rows)
     return Result(encode(data), table if shows_rows else "", error=_error(batch_run, run, failed))
 
 

@@ -16,18 +16,18 @@ from typer.exceptions import TyperException
 
 from panda.cli.command import (
     COMMON_FLAGS,
-    Document,
     Markdown,
+    OutputDocument,
+    OutputTable,
     Result,
     Stream,
     Surroundings,
-    Table,
     parameter_name,
 )
+from panda.cli.output_text import allows_color, one_line, render_error, render_json, render_rows
 from panda.cli.shells import VARIABLE, answer_shell
-from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.progress import shown_by, unseen
-from panda.documents.text import shorten, visible
+from panda.documents.safe_text import shorten, visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
 from panda.store.bug_reports import program_path, write_report
@@ -232,15 +232,15 @@ def _print_stream(stream: Stream) -> None:
             raise StoreError(exc.strerror or "cannot be written", where="standard output") from exc
 
 
-def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | bytes:
+def _answer(body: str | Markdown | OutputDocument | OutputTable, *, color: bool) -> str | bytes:
     terminal = sys.stdout.isatty()
-    if isinstance(body, Document) and (body.raw or not terminal):
+    if isinstance(body, OutputDocument) and (body.raw or not terminal):
         return body.piped
-    if terminal and (isinstance(body, Markdown) or (isinstance(body, Document) and body.markdown)):
+    if terminal and (isinstance(body, Markdown) or (isinstance(body, OutputDocument) and body.markdown)):
         from panda.cli.render import markdown_text
 
         return markdown_text(body.text, stream=sys.stdout, color=color)
-    if isinstance(body, Table) and terminal:
+    if isinstance(body, OutputTable) and terminal:
         from panda.cli.render import table_text
 
         return table_text(
@@ -251,7 +251,7 @@ def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | by
             stream=sys.stdout,
             color=color,
         )
-    if isinstance(body, Table):
+    if isinstance(body, OutputTable):
         return render_rows([body.columns, *body.rows] if body.rows else [])
     text = visible(body if isinstance(body, str) else body.text)
     return text + "\n" if text and not text.endswith("\n") else text

@@ -18,10 +18,10 @@ import typer
 from typer.core import TyperCommand
 
 from panda.cli.completion import complete_users
+from panda.cli.output_text import allows_color, quoted, render_rows
 from panda.cli.pace import Pace
-from panda.cli.text import allows_color, quoted, render_rows
 from panda.documents.progress import Advance, ignore, shown_by
-from panda.documents.text import visible
+from panda.documents.safe_text import visible
 from panda.errors import Problem, UsageError
 from panda.settings import SETTABLE, Settings, load_settings
 from panda.store.demo import check_user, open_store, open_store_for_writing
@@ -31,7 +31,7 @@ from panda.trust import guard_links, is_trusted, require_owners, require_trust
 
 if TYPE_CHECKING:
     from panda.app import App
-    from panda.models.contract import Layers
+    from panda.models.model_contract import Layers
     from panda.recipes.book import RecipeBook
 
 
@@ -131,7 +131,7 @@ class Markdown:
 
 
 @dataclass(frozen=True)
-class Document:
+class OutputDocument:
     """
     A file or a part of one: rendered on a terminal; byte for byte as it is when piped, but for control
     characters, which are written out, since what is piped often ends on a terminal.
@@ -156,7 +156,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Table:
+class OutputTable:
     """Rows for people: aligned on a terminal, tab-separated below a line of heads when piped."""
 
     columns: Sequence[str]
@@ -178,7 +178,7 @@ class Result:
 
     data: Mapping[str, object] | None
     """The member `data` of the `--json` object: plain JSON values; None if there is nothing to tell."""
-    body: str | Markdown | Document | Table | Stream = ""
+    body: str | Markdown | OutputDocument | OutputTable | Stream = ""
     """The answer for stdout; an empty one prints nothing."""
     exit_code: int = 0  # design §6; left at 0, the error's own code counts
     error: Problem | None = None  # what went wrong, when there is something to show all the same
@@ -559,7 +559,7 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
         invocation = _invocation(words, ctx.obj, options, arguments)
         with invocation.cleanup:
             result = function(invocation, **arguments)
-        if isinstance(result.body, Document) and not options["json"]:
+        if isinstance(result.body, OutputDocument) and not options["json"]:
             how_else = "; --raw gives the bytes" if "raw" in arguments else ""
             _tell_altered(result.body, invocation.reporter, how_else)
         return result
@@ -580,7 +580,7 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     return command
 
 
-def _tell_altered(document: Document, reporter: Reporter, how_else: str) -> None:
+def _tell_altered(document: OutputDocument, reporter: Reporter, how_else: str) -> None:
     """Warn where what is shown differs from the bytes in more than its looks, and say how to have these."""
     if document.piped != document.content:
         reporter.warn(f"control characters are written out here{how_else}")

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import structs
 
-from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
-from panda.cli.text import clipped, read_argument
-from panda.compression.compress import Compression, CompressionCache, compile_keep, compress
+from panda.cli.command import (
+    Invocation,
+    OutputDocument,
+    Raw,
+    Reporter,
+    Result,
+    argument,
+    flag,
+    option,
+    out_file,
+)
+from panda.cli.output_text import clipped, read_argument
+from panda.compression.compressor import Compression, CompressionCache, compile_keep, compress
 from panda.compression.fit import (
     STEPS,
     Cut,
@@ -21,20 +31,20 @@ from panda.compression.fit import (
 from panda.compression.order import PRICE, URL, Closeness
 from panda.compression.pieces import CONTENT_TYPES, ContentType
 from panda.compression.plans import FORMATS, Format, detect_format
-from panda.documents.text import visible
+from panda.documents.safe_text import visible
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.store.demo import is_writable
+from panda.store.execution_log import append_executions
 from panda.store.files import read_text, write_output
-from panda.store.log import append_executions
 from panda.store.records import Execution
 from panda.trust import open_layers
 
 if TYPE_CHECKING:  # loaded with the first document that is too long
-    from panda.models.layers import Layers
+    from panda.models.layers import LoadedLayers
     from panda.retrieval.passages import PassageRanker
 
 _SHOWN_CHARS = 70
@@ -99,7 +109,9 @@ def compress_document(
         write_output(out, compression.text)
     is_markdown = read_as[0] != "page_doc" and read_as[1] in ("text", "messages", "html")
     body = (
-        "" if out is not None else Document(compression.text.encode("utf-8"), markdown=is_markdown, raw=raw)
+        ""
+        if out is not None
+        else OutputDocument(compression.text.encode("utf-8"), markdown=is_markdown, raw=raw)
     )
     return Result({**_data(compression, out), "kept": kept_counts}, body)
 
@@ -210,7 +222,7 @@ def _close(ranker: "PassageRanker", query: str, texts: Sequence[str]) -> Sequenc
     return ranker.closeness(query, texts) if query else ranker.centrality(texts)
 
 
-def _closeness(layers: "Layers", invocation: Invocation) -> Closeness | None:
+def _closeness(layers: "LoadedLayers", invocation: Invocation) -> Closeness | None:
     """Return what says how close texts are to a query, or to each other; None without an encoder."""
     encoder = layers.encoder()
     if encoder is None:

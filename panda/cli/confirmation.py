@@ -2,7 +2,7 @@
 
 import sys
 
-from panda.documents.text import visible
+from panda.documents.safe_text import visible
 from panda.errors import UsageError
 
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option, out_file
-from panda.documents.records import encode
+from panda.cli.command import Invocation, OutputTable, Result, argument, flag, option, out_file
+from panda.documents.record_codec import encode
 from panda.errors import CheckError, UsageError
 from panda.settings import Settings
 from panda.store.layout import asset
@@ -63,10 +63,10 @@ def eval_recipes(
     }
     if write is not None:
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
-    table = Table(COLUMNS, [kind.row for kind in report])
+    table = OutputTable(COLUMNS, [kind.row for kind in report])
     if wrong:
         rows = [(answer.case.name, answer.case.query, answer.label, answer.answer) for answer in misses]
-        table = Table(WRONG_COLUMNS, rows)
+        table = OutputTable(WRONG_COLUMNS, rows)
     below = [kind for kind in report if least is not None and kind.accuracy < least]
     if not below:
         return Result(data, table)

@@ -4,15 +4,15 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-from panda.actions.remember import Given, find_subject
-from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option
+from panda.actions.remember import StatementOptions, find_subject
+from panda.cli.command import Invocation, OutputTable, Result, argument, excludes, flag, option
 from panda.cli.completion import complete_told
 from panda.cli.confirmation import can_ask, confirm
-from panda.cli.text import read_argument
-from panda.documents.text import count_noun
+from panda.cli.output_text import read_argument
+from panda.documents.safe_text import count_noun
 from panda.errors import CheckError, NotFoundError, UsageError
-from panda.forget import Forgetting, Place, Wanted
-from panda.memory.memory import Memory
+from panda.forgetting import Forgetting, Place, Wanted
+from panda.memory.user_memory import Memory
 from panda.settings import default_cache_dir
 from panda.store.bug_reports import report_directories
 from panda.store.layout import UserStore
@@ -96,7 +96,7 @@ def _seal(invocation: Invocation, names: Sequence[str]) -> Result:
     if not sealed:
         invocation.reporter.step("nothing to seal: no turn has lost something without being sealed")
     return Result(
-        {"user": store.user, "sealed": sealed}, Table(("sealed",), [(number,) for number in sealed])
+        {"user": store.user, "sealed": sealed}, OutputTable(("sealed",), [(number,) for number in sealed])
     )
 
 
@@ -132,7 +132,7 @@ def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
         fix = "see `panda show`"
     else:
         key = rest if kind in ("memory", "fact") else name
-        target = forgetting.of_subject(*find_subject(key, Given(), store.user)[1:])
+        target = forgetting.of_subject(*find_subject(key, StatementOptions(), store.user)[1:])
         fault = f"nothing was ever said under {key}"
         fix = "see `panda memory list`, or use --text"
     if target is None:
@@ -166,4 +166,4 @@ def _result(user: str, places: Sequence[Place], at: str, *, dry_run: bool) -> Re
     rows = [(place.count, str(place.path), place.left or "") for place in places]
     message = f"places in which it stays: {len(left)}"
     error = CheckError(message, where=str(left[0].path), fix=left[0].left) if left else None
-    return Result(data, Table(_COLUMNS, rows), error=error)
+    return Result(data, OutputTable(_COLUMNS, rows), error=error)

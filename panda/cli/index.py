@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
 from panda.actions.search import Hit, opened_meaning, search
-from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
-from panda.cli.text import grouped_text, one_line, problem_text
-from panda.documents.text import count_noun
+from panda.cli.command import Invocation, OutputTable, Result, argument, excludes, flag, option, requires
+from panda.cli.output_text import grouped_text, one_line, problem_text
+from panda.documents.safe_text import count_noun
 from panda.documents.times import render_time
 from panda.errors import CheckError, Problem, UsageError
-from panda.index.index import Index, size_of
+from panda.index.full_text import Index, size_of
 from panda.index.sources import turn_of
 from panda.index.tables import SyncReport
 from panda.index.vectors import VectorStore
@@ -165,7 +165,7 @@ def search_nodes(
     columns = ["score", "node", "date", "what"]
     if explain:
         columns.append("why")
-    return Result(data, Table(columns, hit_rows(hits, why=explain)))
+    return Result(data, OutputTable(columns, hit_rows(hits, why=explain)))
 
 
 def status(invocation: Invocation) -> Result:
@@ -216,7 +216,7 @@ def status(invocation: Invocation) -> Result:
     if unreadable:
         cells.append(("unreadable files", unreadable))
     cells.append(("last rebuild", rebuilt_at or "never"))
-    return Result(data, Table(("what", "value"), cells))
+    return Result(data, OutputTable(("what", "value"), cells))
 
 
 def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | None") -> dict[str, object]:

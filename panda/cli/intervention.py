@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Annotated
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option
+from panda.cli.command import Invocation, OutputTable, Result, argument, flag, option
 from panda.cli.completion import complete_interventions, complete_open_interventions
-from panda.cli.text import clipped
+from panda.cli.output_text import clipped
 from panda.errors import Problem
 from panda.store.interventions import list_interventions, load_intervention, resolve_intervention
 from panda.store.records import Intervention
@@ -41,7 +41,7 @@ def list_all(
         ]
     return Result(
         {"user": user, "interventions": [intervention.to_json() for intervention in interventions]},
-        Table(columns, shown_rows, _EXTRA),
+        OutputTable(columns, shown_rows, _EXTRA),
     )
 
 

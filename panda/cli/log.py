@@ -9,10 +9,10 @@ from typing import Annotated
 
 from msgspec import UNSET
 
-from panda.cli.command import Invocation, Result, Stream, Table, flag, option
+from panda.cli.command import Invocation, OutputTable, Result, Stream, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.documents.records import encode
-from panda.documents.text import count_noun
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import count_noun
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
 from panda.index.executions import BY, ContextStats, Executions
@@ -94,7 +94,7 @@ def log(
     if not newest:
         parts = [f"recipe {recipe}" if recipe else "", f"turn {turn}" if turn else ""]
         _tell_empty(invocation, " and ".join(filter(None, parts)))
-    return Result({"lines": encode(list(newest))}, Table(_COLUMNS, [*map(_row, newest)], _EXTRA))
+    return Result({"lines": encode(list(newest))}, OutputTable(_COLUMNS, [*map(_row, newest)], _EXTRA))
 
 
 def _number_of(invocation: Invocation, word: str) -> int:
@@ -191,12 +191,12 @@ def stats(
         invocation.reporter.step(
             f"context quality {quality} on average of {count_noun(context.turns, 'turn')}"
         )
-        return Result(data, Table(_CONTEXT, _context_rows(context)))
+        return Result(data, OutputTable(_CONTEXT, _context_rows(context)))
     columns, sums_by_name = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
     rows = [(name, *sums.values()) for name, sums in sums_by_name.items()]
-    return Result(data, Table(columns, rows, _STATS_EXTRA))
+    return Result(data, OutputTable(columns, rows, _STATS_EXTRA))
 
 
 def _count_outcomes(invocation: Invocation, first: datetime | None) -> Result:
@@ -219,7 +219,7 @@ def _count_outcomes(invocation: Invocation, first: datetime | None) -> Result:
         invocation.reporter.step(f"without an outcome: {statuses}")
     data = {"by": "outcome", "turns": total, "outcomes": groups, "without_outcome": dict(others)}
     rows = [(outcome, group["turns"], group["share"]) for outcome, group in groups.items()]
-    return Result(data, Table(_OUTCOMES, rows))
+    return Result(data, OutputTable(_OUTCOMES, rows))
 
 
 def _context_rows(context: ContextStats) -> list[tuple[object, ...]]:

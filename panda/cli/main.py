@@ -140,8 +140,8 @@ COMMANDS = (
         "session verify", "panda.cli.session:verify", "Compare sessions with the files of their turns."
     ),
     CommandEntry("stats", "panda.cli.log:stats", "Add up the log: validity, confidence, latency, tokens."),
-    CommandEntry("trust", "panda.cli.settings:trust", "Let the project's files and links reach out."),
-    CommandEntry("config show", "panda.cli.settings:show", "Show every setting and where it came from."),
+    CommandEntry("trust", "panda.cli.config:trust", "Let the project's files and links reach out."),
+    CommandEntry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     CommandEntry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     CommandEntry(
         "models add", "panda.cli.models_add:add", "Add a model of a server or a file, and give it layers."

@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from panda.actions.remember import Given, find_subject, make_statement, read_statements, read_value
-from panda.cli.command import Invocation, NewUser, Result, Table, argument, excludes, flag, option
+from panda.actions.remember import StatementOptions, find_subject, make_statement, read_statements, read_value
+from panda.cli.command import Invocation, NewUser, OutputTable, Result, argument, excludes, flag, option
 from panda.cli.completion import complete_memory_keys
-from panda.cli.text import clipped, read_argument
+from panda.cli.output_text import clipped, read_argument
 from panda.documents.memory_file import render_value
-from panda.documents.records import encode
-from panda.documents.text import count_noun
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import count_noun
 from panda.documents.times import time_text
 from panda.errors import CheckError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import level
 from panda.memory.conflicts import Contradiction, find_contradictions, lint_memory, merge_files, resolve
-from panda.memory.fact import file_value
-from panda.memory.files import Projection
-from panda.memory.memory import Memory, Remembered, load_remembered
-from panda.store.fact import Assertion, Value
+from panda.memory.fact_reader import file_value
+from panda.memory.markdown_files import Projection
+from panda.memory.user_memory import Memory, Remembered, load_remembered
+from panda.store.fact_records import Assertion, Value
 from panda.store.layout import UserStore
 
 _LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
@@ -136,7 +136,7 @@ def list_all(
     now = settings.clock()
     if kind not in (None, "preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where="--kind", fix="preference or fact")
-    about = find_subject("any", Given(scope=scope, entity=entity), settings.user, "--scope").entity
+    about = find_subject("any", StatementOptions(scope=scope, entity=entity), settings.user, "--scope").entity
     memories = [
         remembered
         for remembered in load_remembered(_read_memory(invocation), now)
@@ -148,7 +148,7 @@ def list_all(
         invocation.reporter.step(f"nothing is remembered of user {settings.user} in {settings.root}")
     data = {"user": settings.user, "memory": [_remembered_data(remembered, now) for remembered in memories]}
     return Result(
-        data, Table(_LIST_COLUMNS, [_list_row(remembered, now) for remembered in memories], _LIST_EXTRA)
+        data, OutputTable(_LIST_COLUMNS, [_list_row(remembered, now) for remembered in memories], _LIST_EXTRA)
     )
 
 
@@ -160,7 +160,7 @@ def get(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _Entity
     """
     settings = invocation.settings
     now = settings.clock()
-    subject = find_subject(key, Given(scope=scope, entity=entity), settings.user)
+    subject = find_subject(key, StatementOptions(scope=scope, entity=entity), settings.user)
     state = _read_memory(invocation)
     for remembered in load_remembered(state, now):
         if remembered.subject == subject and not remembered.expired:
@@ -214,7 +214,7 @@ def set_value(
     valid_until if need be.
     """
     user = invocation.settings.user
-    options = Given(kind, scope, entity, type_, valid_until)
+    options = StatementOptions(kind, scope, entity, type_, valid_until)
     if key == "-":
         if value:
             raise UsageError(
@@ -250,7 +250,7 @@ def retract(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
     Example: panda memory retract budget --user demo
     """
     user = invocation.settings.user
-    subject = find_subject(key, Given(scope=scope, entity=entity), user)
+    subject = find_subject(key, StatementOptions(scope=scope, entity=entity), user)
     with _memory_of(invocation) as memory, memory.held():
         retraction = memory.retract(subject, f"user:{user}")
     invocation.reporter.step(f"retracted: {key}")
@@ -264,7 +264,7 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
     Example: panda memory history budget --user demo
     """
     user = invocation.settings.user
-    subject = find_subject(key, Given(scope=scope, entity=entity), user)
+    subject = find_subject(key, StatementOptions(scope=scope, entity=entity), user)
     assertions = _read_memory(invocation).log.of(subject)
     if not assertions:
         raise NotFoundError(
@@ -281,7 +281,7 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
         for assertion in assertions
     ]
     data = {"user": user, "key": key, "history": _lines(assertions, user)}
-    return Result(data, Table(_HISTORY_COLUMNS, rows, ("clock", "id", "until")))
+    return Result(data, OutputTable(_HISTORY_COLUMNS, rows, ("clock", "id", "until")))
 
 
 def merge(
@@ -348,7 +348,7 @@ def conflicts(invocation: Invocation) -> Result:
         )
     return Result(
         {"user": settings.user, "conflicts": data},
-        Table(_CONFLICT_COLUMNS, rows, ("facts", "scope", "its confidence", "confidence")),
+        OutputTable(_CONFLICT_COLUMNS, rows, ("facts", "scope", "its confidence", "confidence")),
     )
 
 
@@ -415,7 +415,7 @@ def lint(
         f"{count} {rule}" for rule, count in Counter(finding.rule for finding in findings).items()
     )
     error = CheckError(f"findings in the memory of {settings.user}: {counts}")
-    return Result(data, Table(_LINT_COLUMNS, rows), error=error)
+    return Result(data, OutputTable(_LINT_COLUMNS, rows), error=error)
 
 
 def reflect_on_turns(
@@ -430,7 +430,7 @@ def reflect_on_turns(
 
     Example: panda memory reflect --dry-run --user demo
     """
-    from panda.actions.reflection import reflect
+    from panda.actions.preference_proposals import reflect
 
     reporter = invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
@@ -458,4 +458,4 @@ def reflect_on_turns(
         )
         for proposal in done.proposals
     ]
-    return Result(data, Table(_PROPOSAL_COLUMNS, rows))
+    return Result(data, OutputTable(_PROPOSAL_COLUMNS, rows))

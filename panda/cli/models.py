@@ -7,10 +7,10 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import Invocation, Result, Table, flag
-from panda.documents.text import count_noun
+from panda.cli.command import Invocation, OutputTable, Result, flag
+from panda.documents.safe_text import count_noun
 from panda.errors import CheckError, Problem, UsageError
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.migration import migrate_models
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.survey import ModelState, ServerState, Trial, check_models, survey_models
@@ -143,8 +143,8 @@ class _Use:
         return f"{kind} of recipes: {layers}" if layers else "nothing"
 
 
-def _layers(invocation: Invocation, models_file: ModelsFile) -> Layers:
-    return Layers(models_file, cache_dir=invocation.settings.cache_dir, environ=invocation.environ)
+def _layers(invocation: Invocation, models_file: ModelsFile) -> LoadedLayers:
+    return LoadedLayers(models_file, cache_dir=invocation.settings.cache_dir, environ=invocation.environ)
 
 
 def _trial_cells(trial: Trial | None) -> tuple[object, ...]:
@@ -157,7 +157,7 @@ def _trial_cells(trial: Trial | None) -> tuple[object, ...]:
     return (round(trial.seconds, 1), None if speed is None else round(speed, 1), trial.structured, *marks)
 
 
-def _table(states: Sequence[ModelState], uses: Mapping[str, _Use]) -> Table:
+def _table(states: Sequence[ModelState], uses: Mapping[str, _Use]) -> OutputTable:
     """One row a model, or one for each of its servers."""
     rows = []
     for state in states:
@@ -173,7 +173,7 @@ def _table(states: Sequence[ModelState], uses: Mapping[str, _Use]) -> Table:
             error = server.error
             place = f"{error.message} ({error.where})" if error else server.url
             rows.append((*own, *_trial_cells(server.trial), asked_for, place))
-    return Table(_COLUMNS, rows, _EXTRA)
+    return OutputTable(_COLUMNS, rows, _EXTRA)
 
 
 def _tried(trial: Trial | None, error: Problem | None) -> dict[str, object]:

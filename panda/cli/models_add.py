@@ -7,11 +7,11 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option
+from panda.cli.command import Invocation, OutputTable, Result, argument, flag, option
 from panda.cli.completion import complete_layers, complete_model_sources
 from panda.cli.confirmation import can_ask, choose_number, confirm
 from panda.cli.models import DryRun, check_own_file
-from panda.documents.text import nearest
+from panda.documents.safe_text import nearest
 from panda.errors import CheckError, LimitError, NotFoundError, Problem, TryAgainError, UsageError
 from panda.models.addition import (
     Addition,
@@ -25,7 +25,7 @@ from panda.models.addition import (
 from panda.models.discovery import ModelDirectory, check_server_url, locate_ollama
 from panda.models.file_source import describe_file, locate_file
 from panda.models.hub import Hub, HubFile, parse_hub_path
-from panda.models.layers import EYES, Layers
+from panda.models.layers import EYES, LoadedLayers
 from panda.models.meant_source import find_hub_source, find_meant_source
 from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
 from panda.models.offered_model import THINKING_TOKENS, OfferedModel
@@ -270,7 +270,7 @@ def _add_stack(invocation: Invocation, *, yes: bool, dry_run: bool) -> Result:
         names = ", ".join(planned_part.part.model for planned_part in missing)
         fix = "see the rows; the same command adds what is missing"
         error = CheckError(f"not added: {names}", where=str(models_file.path), fix=fix)
-    return Result(data, Table(columns, rows, keeps_words=True), error=error)
+    return Result(data, OutputTable(columns, rows, keeps_words=True), error=error)
 
 
 def _plan_part(invocation: Invocation, models_file: ModelsFile, stack_part: StackPart) -> _PlannedPart:
@@ -533,7 +533,7 @@ def _try(invocation: Invocation, models_file: ModelsFile, addition: Addition) ->
     """Use the model once, as it would stand in models.yaml. Raises what makes it unusable."""
     after = parse_models_file(addition.text, path=models_file.path)
     invocation.reporter.step(f"trying {addition.name} once")
-    with Layers(after, cache_dir=invocation.settings.cache_dir, environ=invocation.environ) as layers:
+    with LoadedLayers(after, cache_dir=invocation.settings.cache_dir, environ=invocation.environ) as layers:
         state = check_model(after, layers, addition.name)
     if state.error is not None:
         raise state.error

@@ -5,17 +5,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
-from panda.cli.command import Document, Invocation, Raw, Result, Table, argument, flag, option
+from panda.cli.command import Invocation, OutputDocument, OutputTable, Raw, Result, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook, read_own_text
 from panda.recipes.messages import Preview, preview_recipe
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.versions import SHORT, VersionStore, version_in_force, write_version
 from panda.settings import Settings
 from panda.steps.all_steps import BASE_VARIABLES
-from panda.steps.contract import StepContract
+from panda.steps.step_contract import StepContract
 from panda.store.files import work_directory
 from panda.store.records import RecipeVersion
 from panda.store.turns import find_turn
@@ -75,7 +75,7 @@ def list_recipes(invocation: Invocation) -> Result:
         }
         for r, entry, server in served_recipes
     ]
-    return Result({"recipes": data}, Table(_COLUMNS, rows, _EXTRA))
+    return Result({"recipes": data}, OutputTable(_COLUMNS, rows, _EXTRA))
 
 
 def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
@@ -104,7 +104,7 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
         server = book.served_by(recipe, models) if models else None
         values = {**asdict(recipe), "path": str(path), "contract": contract.to_json(), "served_by": server}
         text = f"{text.rstrip()}\n{_contract_comment(contract, recipe.model_layer, server)}"
-    return Result(values, Document(text.encode("utf-8"), markdown=False, raw=raw))
+    return Result(values, OutputDocument(text.encode("utf-8"), markdown=False, raw=raw))
 
 
 def _contract_comment(contract: StepContract[Any], layer: str, server: str | None) -> str:
@@ -161,7 +161,7 @@ def render(
         step = f"{recipe.model_layer} is offline: no model is asked with these messages"
         invocation.reporter.step(step)
     texts = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
-    document = Document("\n".join(texts).encode("utf-8", errors="replace"), markdown=False, raw=raw)
+    document = OutputDocument("\n".join(texts).encode("utf-8", errors="replace"), markdown=False, raw=raw)
     named = {"model": model.name if model else None, "structured": dialect}
     return Result({**_preview_data(recipe, preview, files.number if files else None), **named}, document)
 
@@ -247,7 +247,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
     Example: panda recipe history pipeline/phase1_reflection
     """
     from panda.index.executions import Executions
-    from panda.store.log import recipe_executions
+    from panda.store.execution_log import recipe_executions
 
     now = version_in_force(invocation.book(), name)
     store = _versions(invocation)
@@ -278,7 +278,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
             models.append({**model, "since": line.timestamp})
     columns = ("version", "first seen", "in force", "model", *(name.replace("_", " ") for name in _METRICS))
     data = {"recipe": name, "versions": versions, "models": models}
-    return Result(data, Table(columns, rows, ("held", "judged", "retries", "first seen", "confidence")))
+    return Result(data, OutputTable(columns, rows, ("held", "judged", "retries", "first seen", "confidence")))
 
 
 def eject(
@@ -351,7 +351,7 @@ def compare(
     """  # noqa: E501  # an example stands on one line
     from panda.cli.replay import result_of
     from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
-    from panda.runs.replay import begin_run, run_turns
+    from panda.runs.replays import begin_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
     runs = []
@@ -374,7 +374,7 @@ def failures(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe failures pipeline/phase6_validator
     """
-    from panda.store.log import find_failures
+    from panda.store.execution_log import find_failures
 
     invocation.book().load_recipe(name)
     logged_failures = find_failures(invocation.store(), name)
@@ -386,7 +386,7 @@ def failures(invocation: Invocation, name: _Name) -> Result:
     ]
     return Result(
         {"recipe": name, "failures": logged_failures},
-        Table(("version", "time", "turn", "kind", "message"), rows),
+        OutputTable(("version", "time", "turn", "kind", "message"), rows),
     )
 
 

@@ -21,10 +21,10 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from panda.cli.output_text import cell_text
 from panda.cli.pace import rate_text
-from panda.cli.text import cell_text
 from panda.documents.progress import Advance
-from panda.documents.text import visible
+from panda.documents.safe_text import visible
 
 _GIVING_WAY = ((1_000_000, 16), (20, 16), (20, 1), (8, 1))
 """

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from panda.cli.command import (
     Invocation,
+    OutputTable,
     Result,
-    Table,
     argument,
     excludes,
     flag,
@@ -17,9 +17,9 @@ from panda.cli.command import (
     requires,
 )
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
-from panda.cli.text import clipped
-from panda.documents.records import encode
-from panda.documents.text import count_noun
+from panda.cli.output_text import clipped
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import count_noun
 from panda.documents.times import read_instant
 from panda.errors import CheckError, TryAgainError, UsageError, Verdict
 
@@ -79,7 +79,7 @@ def replay(
     Example: panda replay 813-820 --workers 2 --user demo
     """
     from panda.runs.ledger import open_run
-    from panda.runs.replay import begin_run, resume_run, run_turns
+    from panda.runs.replays import begin_run, resume_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
     if mode == "verify":
@@ -136,7 +136,7 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
         "results": results,
         "turns": turns,
     }
-    table = Table(("turn", "result", "outcome", "findings", "different", "misses"), rows)
+    table = OutputTable(("turn", "result", "outcome", "findings", "different", "misses"), rows)
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
     other = len(failed) - unjudged
     parts = []
@@ -231,7 +231,7 @@ def result_of(run_diff: "RunDiff", regressions: list[str], where: str, runs: lis
         for unjudged in run_diff.not_judged
     ]
     data = {"runs": runs, "verdict": run_diff.verdict, **encode(run_diff), "regressions": regressions}
-    table = Table(("turn", "recipe", "what", "before", "after"), rows)
+    table = OutputTable(("turn", "recipe", "what", "before", "after"), rows)
     error = CheckError("; ".join(regressions), where=where, fix="see the rows above, or --html FILE")
     return Result(data, table, error=error if regressions else None)
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option
+from panda.cli.command import Invocation, OutputTable, Result, argument, flag, option
 from panda.cli.completion import complete_sessions
-from panda.cli.text import clipped
-from panda.documents.records import encode
+from panda.cli.output_text import clipped
+from panda.documents.record_codec import encode
 from panda.documents.times import render_time
 from panda.errors import CheckError, NotFoundError, Problem
 from panda.session.file import (
@@ -21,7 +21,7 @@ from panda.session.file import (
     session_ids,
     verify_session,
 )
-from panda.session.render import field_rows
+from panda.session.session_lines import field_rows
 from panda.store.carry import FIELDS
 from panda.store.files import held_lock
 from panda.store.layout import UserStore, check_id
@@ -64,7 +64,7 @@ def list_all(
         )
         for row in sessions
     ]
-    return Result({"user": user, "sessions": sessions, "more": bool(more)}, Table(_COLUMNS, cells))
+    return Result({"user": user, "sessions": sessions, "more": bool(more)}, OutputTable(_COLUMNS, cells))
 
 
 def show(
@@ -92,7 +92,7 @@ def show(
         name: {"what": field.what, "read_by": list(field.read_by), "limit": field.limit}
         for name, field in FIELDS.items()
     }
-    return Result(data, Table(("field", "what the next turn will know", "from"), rows))
+    return Result(data, OutputTable(("field", "what the next turn will know", "from"), rows))
 
 
 def close(

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
 
-from panda.cli.command import Invocation, NewUser, Result, Table, argument, flag
+from panda.cli.command import Invocation, NewUser, OutputTable, Result, argument, flag
 from panda.cli.completion import complete_formats, complete_turns
-from panda.cli.text import grouped_text, problem_text
-from panda.documents.text import nearest
+from panda.cli.output_text import grouped_text, problem_text
+from panda.documents.safe_text import nearest
 from panda.errors import (
     CheckError,
     NoteFormatError,
@@ -152,7 +152,7 @@ def schema(
     if not file:
         kinds = [(name, (get_args(format_of(name)) or (format_of(name),))[0]) for name in FORMATS]
         rows = [(name, kind.__doc__.strip().split("\n")[0]) for name, kind in kinds]
-        return Result({"files": list(FORMATS)}, Table(("file", "what it holds"), rows))
+        return Result({"files": list(FORMATS)}, OutputTable(("file", "what it holds"), rows))
     if (kind := format_of(file)) is None:
         fix = nearest(file, FORMATS, "`panda schema` lists them")
         raise NotFoundError(f"{file!r:.80} is no file with a schema", where="FILE", fix=fix)

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from msgspec import UNSET
 
-from panda.actions.synthesis import FactSource, file_source, memory_source
-from panda.cli.command import Invocation, Result, Table, excludes, flag, option
+from panda.actions.synthesis_facts import FactSource, file_source, memory_source
+from panda.cli.command import Invocation, OutputTable, Result, excludes, flag, option
 from panda.documents.memory_file import render_value
-from panda.documents.records import encode
-from panda.documents.text import count_noun
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import count_noun
 from panda.memory.synthesis import CONTRADICTED, Envelope, parse_request, synthesize
-from panda.store.fact import SCOPES
+from panda.store.fact_records import SCOPES
 
 FACTS_HELP = 'Facts of this file, {"facts": […], "conflicts": […]}, not the memory of the user.'
 _COLUMNS = ("entity", "relation", "value", "conf.", "", "other value", "conf.")
@@ -58,7 +58,7 @@ def synthesize_scope(
     stored = open_source(invocation, facts).load()
     envelope = synthesize(*stored, request, now=invocation.settings.clock())
     invocation.reporter.step(_counts(envelope))
-    return Result(encode(envelope), Table(_COLUMNS, list(_rows(envelope))))
+    return Result(encode(envelope), OutputTable(_COLUMNS, list(_rows(envelope))))
 
 
 def open_source(invocation: Invocation, facts: Path | None) -> FactSource:

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from panda.cli.command import ALLOW, Invocation, Result, Table, argument, flag, option
+from panda.cli.command import ALLOW, Invocation, OutputTable, Result, argument, flag, option
 from panda.cli.completion import complete_tools
 from panda.errors import CheckError, UsageError
-from panda.steps.contract import R, StepContract
+from panda.steps.step_contract import R, StepContract
 from panda.store.files import parse_json
-from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.table import TOOLS, check_arguments, describe_arguments, run_tool
+from panda.tools.tool_contract import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from panda.app import App
@@ -34,7 +34,7 @@ def list_tools(invocation: Invocation) -> Result:
         for tool in TOOLS.values()
     ]
     rows = [(tool.name, tool.kind, describe_arguments(tool), tool.description) for tool in TOOLS.values()]
-    return Result({"tools": data}, Table(_COLUMNS, rows))
+    return Result({"tools": data}, OutputTable(_COLUMNS, rows))
 
 
 def run(

@@ -12,13 +12,13 @@ from panda.cli.command import (
     SEED_DEFAULT,
     SESSION_DEFAULT,
     Continue,
-    Document,
     Invocation,
     Markdown,
     NewUser,
+    OutputDocument,
+    OutputTable,
     Raw,
     Result,
-    Table,
     argument,
     excludes,
     flag,
@@ -31,10 +31,10 @@ from panda.cli.completion import (
     complete_unfinished_turns,
     complete_ungathered_turns,
 )
+from panda.cli.output_text import clipped, read_argument
 from panda.cli.standard_input import read_piped
-from panda.cli.text import clipped, read_argument
-from panda.documents.records import encode
-from panda.documents.text import nearest
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import nearest
 from panda.documents.times import time_text
 from panda.errors import CheckError, NotApprovedError, NotFoundError, UsageError
 from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
@@ -52,7 +52,7 @@ from panda.store.turns import (
 )
 
 if TYPE_CHECKING:
-    from panda.actions.turn import TurnResult, Until
+    from panda.actions.turn_run import TurnResult, Until
     from panda.app import App
     from panda.store.turn_documents import DocumentText
 
@@ -163,7 +163,7 @@ def turn(
 
     --resume-all ends with 3 if any turn did not end well, and with 75 if a model server was away each time.
     """
-    from panda.actions.turn import ask
+    from panda.actions.turn_run import ask
 
     _check_usage(query, resume or discard or resume_all, mode)
     if query is None:
@@ -204,7 +204,7 @@ def _read_documents(
         argument: The query as it was given; with "-" standard input holds it, and no document.
     """
     from panda.actions.handed_over import MAX_BYTES, gather_documents
-    from panda.phases.turn import check_query
+    from panda.phases.running_turn import check_query
     from panda.tools.visits import client_of
 
     other = None
@@ -231,8 +231,8 @@ def _take_up(
     require_answer: bool,
 ) -> Result:
     """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
-    from panda.actions.turn import resume
-    from panda.actions.unfinished import find_unfinished
+    from panda.actions.turn_run import resume
+    from panda.actions.unfinished_turns import find_unfinished
 
     store = invocation.store_for_writing()
     tell = invocation.reporter.step
@@ -313,7 +313,7 @@ def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is
 
 
 def _discard(invocation: Invocation, store: UserStore, number: int) -> Result:
-    from panda.actions.unfinished import discard_turn
+    from panda.actions.unfinished_turns import discard_turn
 
     done = discard_turn(store, number)
     invocation.reporter.step(f"turn {number} is taken out; it was {done.status}")
@@ -321,7 +321,7 @@ def _discard(invocation: Invocation, store: UserStore, number: int) -> Result:
 
 
 def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) -> Result:
-    from panda.actions.unfinished import error_of, resume_all
+    from panda.actions.unfinished_turns import error_of, resume_all
 
     done = resume_all(app, session)
     if not done:
@@ -337,7 +337,7 @@ def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) ->
         )
         for resumed in done
     ]
-    table = Table(("turn", "session", "was", "status", "exit code", "what is wrong"), rows)
+    table = OutputTable(("turn", "session", "was", "status", "exit code", "what is wrong"), rows)
     data = {"user": app.settings.user, "turns": [resumed.to_json() for resumed in done]}
     return Result(data, table, error=error_of(done))
 
@@ -356,12 +356,12 @@ def _check_usage(query: str | None, taken_up: str | int | bool, mode: str) -> No
 
 
 def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result:
-    from panda.actions.turn import plan_turn
+    from panda.actions.turn_run import plan_turn
 
     plan = plan_turn(app, query, mode, with_image=with_image)
     columns = [name for name in plan[0] if not name.endswith("_budget")] if plan else []
     rows = [[" ".join(map(str, v)) if isinstance(v := row[c], list) else v for c in columns] for row in plan]
-    table = Table(columns, rows, ("files", "window", "reads", "static", "input", "output"))
+    table = OutputTable(columns, rows, ("files", "window", "reads", "static", "input", "output"))
     return Result({"query": query, "mode": mode, "calls": plan}, table)
 
 
@@ -376,7 +376,7 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None], *, require_answ
     if done.error is not None or data["status"] == "clarify":
         return _halted_or_asked(done, tell)
     if data["status"] != "failed":
-        from panda.actions.turn import render_closest
+        from panda.actions.turn_run import render_closest
 
         parts = [data["response"], render_closest(data["closest"])]
         unanswered = _unanswered(data) if require_answer else None
@@ -469,7 +469,7 @@ def gather(
 
     Example: panda gather --query "what were the specs on that Lenovo?" --user demo
     """
-    from panda.actions.turn import gather_again, gather_query
+    from panda.actions.turn_run import gather_again, gather_query
 
     if turn is None and query is None:
         fix = 'as in panda gather --query "What …?"'
@@ -507,7 +507,7 @@ def _gathered_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
         )
         for candidate in (data["plan"] or {}).get("candidates", ())
     ]
-    return Result(data, Table(_PLAN_COLUMNS, rows))
+    return Result(data, OutputTable(_PLAN_COLUMNS, rows))
 
 
 def list_turns(
@@ -534,7 +534,7 @@ def list_turns(
     if not rows:
         where = f" of session {session}" if session else ""
         invocation.reporter.step(f"user {settings.user} has no turns{where} in {settings.root}")
-    table = Table(
+    table = OutputTable(
         ("turn", "time", "session", "outcome", "query"),
         [
             (r.number, time_text(r.at), r.session, r.ending, clipped(r.query or "", _QUERY_CHARS))
@@ -576,7 +576,7 @@ def show(
         content = read_turn_file(folder, file)
     else:
         content = read_section(folder, section).encode("utf-8")
-    document = Document(content, markdown=file.endswith(".md"), raw=raw)
+    document = OutputDocument(content, markdown=file.endswith(".md"), raw=raw)
     row = read_row(invocation.store(), folder.number)
     data = {
         "turn": folder.number,
@@ -607,7 +607,7 @@ def _why(folder: TurnFolder) -> Result:
             why = f"{answer}, from {', '.join(line.rests_on)}"
         rows.append((line.node, None if line.score is None else f"{line.score:.2f}", why, line.text))
     data = {"turn": folder.number, "outcome": outcome_of(metadata), **encode(record)}
-    return Result(data, Table(("node", "score", "why", "line"), rows))
+    return Result(data, OutputTable(("node", "score", "why", "line"), rows))
 
 
 def _row_data(row: TurnRow) -> dict[str, object]:

@@ -23,7 +23,7 @@ from panda.documents.context import (
 from panda.errors import BudgetExceededError
 from panda.language.patterns import lazy_pattern
 from panda.models.cl100k import count_tokens
-from panda.store.log import COMPRESSED, OVERFLOW
+from panda.store.execution_log import COMPRESSED, OVERFLOW
 from panda.store.records import Execution
 
 Rewrite = Callable[[str, int], str]
@@ -138,7 +138,7 @@ def fit_documents(
     over = sum(sizes) - room_tokens
     if over <= 0:
         return list(documents), []
-    from panda.compression.compress import compress, least_tokens  # loaded with the first that is too long
+    from panda.compression.compressor import compress, least_tokens  # loaded with the first that is too long
 
     free = [i for i, document in enumerate(documents) if document.text and not document.protected][::-1]
     kinds = {i: detect_content_type(documents[i].name, documents[i].text) for i in free}

@@ -20,7 +20,7 @@ from panda.compression.pieces import (
     prose_spans,
     with_heads,
 )
-from panda.documents.text import count_noun
+from panda.documents.safe_text import count_noun
 
 _LONG_CHARS = 160
 _DEEPEST = 100
@@ -59,12 +59,12 @@ _DECODER = json.JSONDecoder(
 
 
 @dataclass
-class _Node:
+class _JsonNode:
     first: int  # index of its first piece
     end: int = 0  # index behind its last
     key: str = ""  # its key as JSON, with the colon; empty in a list
     brackets: str = ""  # of an object or list that holds something
-    children: list["_Node"] = field(default_factory=list)  # of such a one
+    children: list["_JsonNode"] = field(default_factory=list)  # of such a one
     text: str = ""  # of any other, as JSON; of a string in several pieces as it is
     spans: list[tuple[int, int]] = field(default_factory=list)  # of such a string: where its pieces stand
 
@@ -128,7 +128,7 @@ class _Node:
 class JsonOutline:
     source: str  # the document
     pieces: Sequence[Piece]  # its values, long strings in several pieces
-    root: _Node  # the value itself
+    root: _JsonNode  # the value itself
 
     def render(self, selected: Set[int], wordings: Wordings | None = None) -> str:
         """The document with these pieces, `"[…]"` for what was left out."""
@@ -155,7 +155,7 @@ def parse_json(source: str) -> JsonOutline | None:
         return None
     try:
         value = _DECODER.decode(source)
-        parser = _Parser()
+        parser = _JsonParser()
         root = parser.parse(value, (), 0)
     except (ValueError, RecursionError):
         return None
@@ -163,13 +163,13 @@ def parse_json(source: str) -> JsonOutline | None:
     return JsonOutline(source, tuple(parser.pieces), root)
 
 
-class _Parser:
+class _JsonParser:
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
         self.line = 0
 
-    def parse(self, value: Any, path: tuple[str, ...], depth: int) -> _Node:
-        node = _Node(len(self.pieces))
+    def parse(self, value: Any, path: tuple[str, ...], depth: int) -> _JsonNode:
+        node = _JsonNode(len(self.pieces))
         if isinstance(value, _Number) or not (value and isinstance(value, str | list)):
             node.text = _dumps(value)
             self._leaf(path, value if isinstance(value, str) else node.text)
@@ -191,7 +191,7 @@ class _Parser:
         node.end = len(self.pieces)
         return node
 
-    def _name(self, node: _Node, members: Mapping[str, Any]) -> None:
+    def _name(self, node: _JsonNode, members: Mapping[str, Any]) -> None:
         """Let what an object is called, and a low confidence, stand wherever something of it stands."""
         places = {
             child.key[1:-3].lower(): child.first
@@ -211,7 +211,7 @@ class _Parser:
             if piece.confidence is None:
                 piece.confidence = sure
 
-    def _string(self, node: _Node, text: str, path: tuple[str, ...]) -> None:
+    def _string(self, node: _JsonNode, text: str, path: tuple[str, ...]) -> None:
         if len(text) <= _LONG_CHARS:
             node.text = json.dumps(text, ensure_ascii=False)
             self._leaf(path, text)
@@ -239,7 +239,7 @@ class _Parser:
 class _Weigher:
     """Says of each value how much a reader needs it: the shape, one full example, what differs from it."""
 
-    def __init__(self, pieces: Sequence[Piece], root_node: _Node) -> None:
+    def __init__(self, pieces: Sequence[Piece], root_node: _JsonNode) -> None:
         self.pieces = pieces
         self.shapes: list[tuple[str, ...]] = [()] * len(pieces)
         """Keys that each value stands below, those of a set of like objects as one."""
@@ -260,7 +260,7 @@ class _Weigher:
             if objects >= _ALIKE and counts.total() <= _RARE_SHARE * objects:
                 self.rare.add(shape)
 
-    def _find_shapes(self, node: _Node, shape: tuple[str, ...]) -> None:
+    def _find_shapes(self, node: _JsonNode, shape: tuple[str, ...]) -> None:
         if not node.brackets:
             self.shapes[node.first : node.end] = [shape] * (node.end - node.first)
         self.objects[shape] += node.brackets == "{}"
@@ -269,7 +269,7 @@ class _Weigher:
             key = "*" if is_set else child.key
             self._find_shapes(child, (*shape, key) if node.brackets == "{}" else shape)
 
-    def weigh(self, node: _Node, cost: float, *, is_example: bool = True) -> None:
+    def weigh(self, node: _JsonNode, cost: float, *, is_example: bool = True) -> None:
         """Set the cost of the values of a node, which itself costs so much."""
         if not node.brackets:
             self._weigh_value(node, cost, is_example=is_example)
@@ -285,7 +285,7 @@ class _Weigher:
             is_first = is_example and (is_member or place == 0)
             self.weigh(child, own, is_example=is_first)
 
-    def _weigh_value(self, node: _Node, cost: float, *, is_example: bool) -> None:
+    def _weigh_value(self, node: _JsonNode, cost: float, *, is_example: bool) -> None:
         for place, piece in enumerate(self.pieces[node.first : node.end]):
             piece.cost = cost + _SENTENCE * math.log2(1 + place)
             value = piece.text.partition(": ")[2].strip().lower()
@@ -309,7 +309,7 @@ class _Weigher:
                     piece.cost += _SAME_COST
 
 
-def _is_set_of_objects(node: _Node) -> bool:
+def _is_set_of_objects(node: _JsonNode) -> bool:
     """Return whether the values of an object are objects with mostly the same keys, as entries by name."""
     if len(node.children) < _ALIKE or any(child.brackets != "{}" for child in node.children):
         return False

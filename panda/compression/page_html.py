@@ -14,7 +14,7 @@ def page_content(source: str) -> str:
     """Return what a page says, as Markdown; empty if that is nothing, or it cannot be read."""
     from panda.documents.document_text import HTML
     from panda.web.page import Page
-    from panda.web.reading import read_page
+    from panda.web.page_worker import read_page
 
     try:
         page = Page(

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Literal, get_args
 
 from panda.documents.markdown import split_cells
-from panda.documents.text import count_noun, one_line
+from panda.documents.safe_text import count_noun, one_line
 from panda.language.patterns import lazy_pattern
 from panda.language.text import sentence_spans
 

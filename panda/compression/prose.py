@@ -20,7 +20,7 @@ from panda.compression.pieces import (
 )
 from panda.documents.context import SECTIONS, heading
 from panda.documents.markdown import CELL_EDGE, Block, read_blocks
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.language.patterns import lazy_pattern
 from panda.language.words import phrases
 

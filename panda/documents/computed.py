@@ -104,7 +104,7 @@ def work_out(
     """
     if len(expression) > _MOST_CHARS:
         raise ComputationError(f"the expression for {value} is too long")
-    parser = _Parser(expression, value, sources, is_held, lists=lists, counts=counts)
+    parser = _ExpressionParser(expression, value, sources, is_held, lists=lists, counts=counts)
     claimed = parser.claimed
     result = _between(expression, is_held) or parser.result()
     if claimed.unit and not claimed.is_price and _COUNT.fullmatch(expression):  # "four days"
@@ -169,7 +169,7 @@ def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | Non
     return _Quantity(_DAY_SECONDS - length if over_midnight else length, base, size, own_unit=unit)
 
 
-class _Parser:
+class _ExpressionParser:
     def __init__(
         self,
         expression: str,

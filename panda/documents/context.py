@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from functools import lru_cache
 
-from panda.documents.records import decode
-from panda.documents.text import escape_text, unescape_text
+from panda.documents.record_codec import decode
+from panda.documents.safe_text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
 from panda.documents.yaml_text import YamlTextError, parse_yaml, render_yaml_lines
 from panda.errors import DocumentError, FileFormatError

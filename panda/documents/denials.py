@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from panda.documents.safe_text import shorten
 from panda.documents.source_statements import SourceStatement, StatementPart, read_statements, value_keys
-from panda.documents.text import shorten
 from panda.language.asked import read_repeated
 from panda.language.claims import Claim, Found
 from panda.language.polarity import Polarity, denies, first_opposite, read_polarity, without_denial

@@ -17,7 +17,7 @@ from mimetypes import guess_type
 
 from panda.documents.json_text import is_json, load_json
 from panda.documents.markdown import TextUnit, split_units
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 
 PDF = "application/pdf"
 HTML = "text/html"

@@ -13,8 +13,8 @@ from panda.documents.computed import ComputationError, work_out
 from panda.documents.denials import Denials
 from panda.documents.derived import counts_members, find_worked, is_told_otherwise
 from panda.documents.misattribution import ThingsOfSources
+from panda.documents.safe_text import shorten
 from panda.documents.source_statements import read_statements
-from panda.documents.text import shorten
 from panda.language.asked import read_repeated
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.differences import is_reversed

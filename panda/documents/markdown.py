@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.language.patterns import lazy_pattern
 from panda.language.text import begins_with_month, split_sentences
 from panda.language.words import FUNCTION_WORDS

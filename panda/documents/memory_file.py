@@ -8,7 +8,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.documents.times import parse_time, render_time
 from panda.documents.yaml_text import (
     YamlNode,

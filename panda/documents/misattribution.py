@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from panda.documents.safe_text import shorten
 from panda.documents.source_statements import (
     TELL_APART,
     SourceStatement,
@@ -12,7 +13,6 @@ from panda.documents.source_statements import (
     value_keys,
     value_kind,
 )
-from panda.documents.text import shorten
 from panda.language.claims import Claim, Found
 from panda.language.expressions import find_expressions
 from panda.language.patterns import lazy_pattern

@@ -33,7 +33,7 @@ from panda.documents.markdown import (
     split_units,
 )
 from panda.documents.memory_file import render_value
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.documents.times import parse_time
 from panda.documents.yaml_text import FrontMatterText, read_number, split_front_matter
 from panda.errors import DocumentError, NoteFormatError, Verdict

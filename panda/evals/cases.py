@@ -9,19 +9,19 @@ from typing import Any, Literal
 from msgspec import structs
 
 from panda.compression.fit import InputDocument
-from panda.documents.records import Record, Words
-from panda.documents.text import nearest
+from panda.documents.record_codec import Record, Words
+from panda.documents.safe_text import nearest
 from panda.errors import FileFormatError, NotFoundError
 from panda.recipes.book import RecipeBook
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
 from panda.session.message import References, UserMessage
 from panda.session.registry import find_references
-from panda.steps.contract import StepContract
 from panda.steps.inputs import PlanningInputs, QueryInputs, ReflectionInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
+from panda.steps.step_contract import StepContract
 from panda.store.carry import EMPTY, Pending
 from panda.store.files import read_text
 from panda.store.records import parse

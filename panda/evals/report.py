@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from panda.documents.evidence import check_evidence
 from panda.documents.progress import progress
-from panda.documents.records import Whole
+from panda.documents.record_codec import Whole
 from panda.evals.cases import KINDS, Case
 from panda.messages.clauses import typed_sentences
 from panda.messages.limits import find_limits
@@ -69,7 +69,7 @@ def same_phrases(query: str, label: Sequence[str], phrases: Sequence[str]) -> bo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answered:
+class AnsweredCase:
     case: Case
     recipe: str  # recipe that was asked, or what judged
     served_by: str  # what replied
@@ -97,7 +97,7 @@ class Answered:
         }
 
 
-def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[Answered]:
+def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[AnsweredCase]:
     """Ask every case; no answer depends on another case."""
     answers = []
     with progress("cases", len(cases)) as advance:
@@ -114,14 +114,14 @@ def _ask(executor: RecipeExecutor, case: Case, query: str = "") -> Reply[Any]:
     return executor.execute(key, request, NoTurn())
 
 
-def _answer(executor: RecipeExecutor, case: Case) -> Answered:
+def _answer(executor: RecipeExecutor, case: Case) -> AnsweredCase:
     kind = case.of
     started = time.monotonic()
     key = kind.recipe_key(executor.book)
     server = executor.served_by(executor.book.load_recipe(key).model_layer) if kind.step else "code"
     if (judged := judge(case, executor)) is not None:
         listed = () if isinstance(judged, str) else judged
-        return Answered(
+        return AnsweredCase(
             case=case,
             recipe=key,
             served_by=server,
@@ -131,7 +131,7 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
         )
     answer = str(kind.answer(_ask(executor, case)))
     answer = next((label for label, value in kind.labels.items() if value == answer), answer)
-    return Answered(
+    return AnsweredCase(
         case=case, recipe=key, served_by=server, seconds=time.monotonic() - started, answer=answer
     )
 
@@ -165,14 +165,14 @@ class KindReport(Whole, frozen=True):
         return (*about, accuracy, interval, commonest, round(self.milliseconds))
 
 
-def build_report(answers: Sequence[Answered]) -> list[KindReport]:
-    by_kind: dict[str, list[Answered]] = {kind: [] for kind in KINDS}
+def build_report(answers: Sequence[AnsweredCase]) -> list[KindReport]:
+    by_kind: dict[str, list[AnsweredCase]] = {kind: [] for kind in KINDS}
     for answer in answers:
         by_kind.setdefault(answer.case.name, []).append(answer)
     return [_report(kind, group) for kind, group in by_kind.items() if group]
 
 
-def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
+def _report(kind: str, answers: Sequence[AnsweredCase]) -> KindReport:
     count = len(answers)
     right = sum(answer.is_right for answer in answers)
     pairs = Counter(sorted((answer.label, answer.answer) for answer in answers))

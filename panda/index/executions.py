@@ -16,10 +16,10 @@ from msgspec import UNSET
 
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, Problem
+from panda.store.execution_log import COMPRESSED, OVERFLOW
 from panda.store.files import store_errors
 from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name, turn_number
 from panda.store.lines import LineTail, Parts
-from panda.store.log import COMPRESSED, OVERFLOW
 from panda.store.records import ContextMetrics, Coverage, Execution, Metadata, Metrics, find, load, parse
 
 OUTSIDE = "outside a turn"  # group of what ran in no phase

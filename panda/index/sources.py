@@ -18,7 +18,7 @@ from panda.documents.document_text import HTML, content_type_of
 from panda.documents.markdown import KnowledgeSection, split_units
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value, written_below
 from panda.documents.note import NoteText, parse_note, parse_page_note
-from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
+from panda.documents.safe_text import escape_path, one_line, shorten, strip_citations, unescape_path
 from panda.errors import (
     FileFormatError,
     NoteFormatError,
@@ -35,7 +35,7 @@ from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, t
 from panda.store.node_id import NodeKind, key_of
 from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
-from panda.store.visits import SAVED_STATUSES, load_turn, load_visit
+from panda.store.visit_records import SAVED_STATUSES, load_turn, load_visit
 
 NOTES = "knowledge/"  # how the source of a note begins
 COLUMNS = ("query", "response", "summary", "topics", "names")  # the searched columns; each counts 1
@@ -286,7 +286,7 @@ def without_note_suffix(path: str) -> str:
     return stem if suffix.lower() in NOTE_SUFFIXES else path
 
 
-class Source(NamedTuple):
+class IndexSource(NamedTuple):
     """What one source gives."""
 
     entries: list[IndexEntry]  # of a turn itself if it is saved, and of each research and visit in it
@@ -296,10 +296,10 @@ class Source(NamedTuple):
     is_settled: bool = True  # whether its stamp tells when it changes: not of a turn that may go on
 
 
-def read_sources(store: UserStore, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
+def read_sources(store: UserStore, stamps: Mapping[str, str]) -> Iterator[tuple[str, IndexSource]]:
     """Each source with what it gives; every file is read once."""
 
-    def read(source: str) -> Source:
+    def read(source: str) -> IndexSource:
         path = f"{store.home}/{source if turn_of(source) else unescape_path(source)}"
         return _read_source(path, source, stamps[source])
 
@@ -311,21 +311,21 @@ def entries_at(place: Path, source: str) -> list[IndexEntry]:
     return _read_source(str(place), source, _turn_stamp(str(place)) if turn_of(source) else "").entries
 
 
-def _read_source(place: str, source: str, stamp: str) -> Source:
+def _read_source(place: str, source: str, stamp: str) -> IndexSource:
     if turn_of(source):
         return _read_turn(place, source, stamp)
     try:
         if source in (PREFERENCES_MD, FACTS_MD):
-            return Source(memory_entries(source, read_memory_file(place), where=place))
+            return IndexSource(memory_entries(source, read_memory_file(place), where=place))
         note, digest = load_note_text(place)
-        return Source(list(_note_entries(note, source)), digest, faults=note.faults)
+        return IndexSource(list(_note_entries(note, source)), digest, faults=note.faults)
     except NoteFormatError as exc:
-        return Source([], faults=[exc])
+        return IndexSource([], faults=[exc])
     except (FileFormatError, StoreError) as exc:
-        return Source([], problems=[exc])
+        return IndexSource([], problems=[exc])
 
 
-def _read_turn(place: str, source: str, stamp: str) -> Source:
+def _read_turn(place: str, source: str, stamp: str) -> IndexSource:
     """A turn with its research and visits; what does not read is told, and the rest is there."""
     files = [part.rpartition(":")[0] for part in stamp.split("/")]
     entries: list[IndexEntry] = []
@@ -342,7 +342,9 @@ def _read_turn(place: str, source: str, stamp: str) -> Source:
             entries += filter(None, [read()])
         except (FileFormatError, StoreError) as exc:
             problems.append(exc)
-    return Source(entries, problems=problems, is_settled=any(entry.session is not None for entry in entries))
+    return IndexSource(
+        entries, problems=problems, is_settled=any(entry.session is not None for entry in entries)
+    )
 
 
 def _turn_entry(
@@ -418,7 +420,7 @@ def load_note_text(path: Path | str) -> tuple[NoteText, str]:
 def _read_page_note(page_bytes: bytes, *, where: str) -> NoteText:
     """Return what a saved page says; raises NoteFormatError if that is nothing, or cannot be read in time."""
     from panda.web.page import Page  # these load what no command needs that reads no page
-    from panda.web.reading import decode_page, read_page
+    from panda.web.page_worker import decode_page, read_page
 
     try:
         text, charset = decode_page(page_bytes, HTML, where=where)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from panda.documents.progress import progress
-from panda.documents.text import unescape_path
+from panda.documents.safe_text import unescape_path
 from panda.errors import Location, NoteFormatError, Problem, Verdict
 from panda.index.sources import (
     BROKEN,
     COLUMNS,
     NOTES,
     IndexEntry,
-    Source,
+    IndexSource,
     find_note_files,
     read_sources,
     scan,
@@ -186,7 +186,7 @@ class UserTables:
                 added: list[IndexEntry] = []
                 batch = order[start : start + _BATCH]
                 stamps = {path: difference.changed[path] for path in batch if path in difference.changed}
-                removed = ((path, Source([])) for path in batch if path not in stamps)
+                removed = ((path, IndexSource([])) for path in batch if path not in stamps)
                 for path, source in chain(removed, read_sources(store, stamps)):
                     key = (turn_of(path), path)
                     former = self._entries_of(path)

@@ -65,7 +65,7 @@ def number_of(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 @dataclass(frozen=True)
-class Block:
+class VectorBlock:
     """What is known of the texts of some rows."""
 
     user: str  # whose rows
@@ -108,7 +108,7 @@ class VectorStore:
                 if texts is not None:
                     yield block, texts
 
-    def save(self, vectors: Mapping[bytes, bytes], blocks: Iterable[Block] = ()) -> bool:
+    def save(self, vectors: Mapping[bytes, bytes], blocks: Iterable[VectorBlock] = ()) -> bool:
         """Keep some vectors by their digests, and blocks as they are now; whether they were written."""
         rows = [(digest, vector + _check(digest, vector)) for digest, vector in vectors.items()]
         keys = {(block.user, block.model, block.number): block.texts for block in blocks}

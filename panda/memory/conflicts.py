@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, Location, NotFoundError, UsageError
+from panda.memory.assertion_log import MemoryLog
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import anew, file_value, known_part
-from panda.memory.log import MemoryLog
-from panda.memory.memory import Memory
-from panda.store.fact import Assertion, Conflict, Subject, Value, entity_name
+from panda.memory.fact_reader import anew, file_value, known_part
+from panda.memory.user_memory import Memory
+from panda.store.fact_records import Assertion, Conflict, Subject, Value, entity_name
 from panda.store.files import parse_json, read_text
 
 

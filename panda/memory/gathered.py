@@ -8,8 +8,8 @@ from typing import Any
 
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
-from panda.documents.records import decode, encode
-from panda.documents.text import escape_item, one_line, unescape_item
+from panda.documents.record_codec import decode, encode
+from panda.documents.safe_text import escape_item, one_line, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, claim_type, level, mean_by_recency
 from panda.memory.node import Node, SourceType, near_text
 from panda.store.node_id import NodeKind, key_of, kind_of

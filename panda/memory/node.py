@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from panda.documents.markdown import TextUnit, is_only_wikilinks, spell_out_wikilinks, split_units
 from panda.documents.memory_file import is_statement, render_value
-from panda.documents.text import one_line, strip_citations
+from panda.documents.safe_text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
 from panda.language.numbers import states_price
 from panda.language.words import NOT_COUNTED, split_terms, split_words
@@ -19,7 +19,7 @@ from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence
 from panda.messages.wording import plain_mood
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import Line, Research
-from panda.store.visits import TurnRecord, Visit
+from panda.store.visit_records import TurnRecord, Visit
 
 SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record", "user_document"]
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})

@@ -10,24 +10,24 @@ from typing import Protocol, TypeVar
 from panda.documents.document_text import split_document
 from panda.documents.markdown import find_wikilinks, section_named, split_units
 from panda.documents.memory_file import is_statement, written_below
-from panda.documents.text import escape_path, one_line, shorten, unescape_path
+from panda.documents.safe_text import escape_path, one_line, shorten, unescape_path
 from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.sources import list_notes, load_note_text, memory_entries, without_note_suffix
 from panda.index.tables import AsOf, IndexView
 from panda.language.dates import day_of
 from panda.memory.confidence import HANDED_OVER, KNOWLEDGE, MISSING
-from panda.memory.fact import Kind
-from panda.memory.files import KINDS, Bound, Projection
-from panda.memory.memory import Remembered, load_remembered
+from panda.memory.fact_reader import Kind
+from panda.memory.markdown_files import KINDS, Bound, Projection
 from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.things import ToldThing, find_told_things
+from panda.memory.user_memory import Remembered, load_remembered
 from panda.store.files import read_bytes, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import Line, Manifest, Research, load
 from panda.store.turn_documents import load_document
-from panda.store.visits import (
+from panda.store.visit_records import (
     SAVED_STATUSES,
     Visit,
     find_visits,

@@ -8,11 +8,21 @@ from typing import Annotated, Any, TypeVar
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import force_setattr
 
-from panda.documents.records import Record, decode
+from panda.documents.record_codec import Record, decode
 from panda.documents.times import render_time
 from panda.errors import Problem, UsageError
-from panda.memory.fact import canonical_json
-from panda.store.fact import SCOPES, Conflict, Fact, Filled, Scope, Subject, Value, entity_name, read_time
+from panda.memory.fact_reader import canonical_json
+from panda.store.fact_records import (
+    SCOPES,
+    Conflict,
+    Fact,
+    Filled,
+    Scope,
+    Subject,
+    Value,
+    entity_name,
+    read_time,
+)
 
 _F = TypeVar("_F", bound=Fact)
 _Share = Annotated[float, Meta(ge=0, le=1)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from panda.documents.memory_file import is_statement
 from panda.messages.clauses import says_otherwise
 from panda.messages.forget_requests import clause_spans, denied_terms, forget_terms, refers_back
-from panda.store.fact import Assertion, Subject
+from panda.store.fact_records import Assertion, Subject
 
 FORGOTTEN = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
 """The mark that stands where something was forgotten."""
@@ -20,7 +20,7 @@ _LEAST_SHARED = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clause:
+class StatementClause:
     """A clause of a sentence that was told, or the whole sentence where it is one clause."""
 
     subject: Subject  # of the sentence
@@ -36,7 +36,7 @@ class ToldThing:
     """All that was told of one thing."""
 
     keys: frozenset[Subject]  # keys with values, as "gate_code"
-    clauses: tuple[Clause, ...]  # in the order of telling
+    clauses: tuple[StatementClause, ...]  # in the order of telling
 
     @property
     def subjects(self) -> frozenset[Subject]:
@@ -62,11 +62,11 @@ class _Grouping:
 
     def __init__(self, assertions: list[Assertion]) -> None:
         self._assertions = assertions
-        self._leaders: dict[Clause | Subject, Clause | Subject] = {}
-        self._clauses: dict[Subject, list[Clause]] = {}
-        self._told_in: dict[int | None, list[Clause]] = defaultdict(list)
-        self._holding: dict[str, list[Clause]] = defaultdict(list)
-        self._terms: dict[Clause, frozenset[str]] = {}
+        self._leaders: dict[StatementClause | Subject, StatementClause | Subject] = {}
+        self._clauses: dict[Subject, list[StatementClause]] = {}
+        self._told_in: dict[int | None, list[StatementClause]] = defaultdict(list)
+        self._holding: dict[str, list[StatementClause]] = defaultdict(list)
+        self._terms: dict[StatementClause, frozenset[str]] = {}
         for assertion in assertions:
             if is_statement(assertion.relation) and assertion.confidence > 0:
                 self._add_sentence(assertion)
@@ -78,13 +78,13 @@ class _Grouping:
             if not is_statement(assertion.relation):
                 self._join_key(assertion)
         self._join_corrections()
-        members: dict[Clause | Subject, list[Clause | Subject]] = defaultdict(list)
+        members: dict[StatementClause | Subject, list[StatementClause | Subject]] = defaultdict(list)
         for member in self._leaders:
             members[self._leader(member)].append(member)
         return [
             ToldThing(
                 keys=frozenset(member for member in group if isinstance(member, Subject)),
-                clauses=tuple(member for member in group if isinstance(member, Clause)),
+                clauses=tuple(member for member in group if isinstance(member, StatementClause)),
             )
             for group in members.values()
         ]
@@ -94,7 +94,7 @@ class _Grouping:
         if assertion.subject in self._clauses or FORGOTTEN.fullmatch(text):
             return
         clauses = [
-            Clause(
+            StatementClause(
                 subject=assertion.subject,
                 start=start,
                 end=end,
@@ -113,7 +113,7 @@ class _Grouping:
                 self._holding[term].append(clause)
             self._join_same_words(clause)
 
-    def _join_same_words(self, clause: Clause) -> None:
+    def _join_same_words(self, clause: StatementClause) -> None:
         words = clause.text.casefold().split()
         rare = min((self._holding[term] for term in self._terms[clause]), key=len, default=[])
         for other in rare:
@@ -154,8 +154,8 @@ class _Grouping:
                         self._join(clause, former)
 
     def _corrected(
-        self, clause: Clause, retracted: Iterable[Subject], keys: Iterable[Subject]
-    ) -> Iterator[Clause]:
+        self, clause: StatementClause, retracted: Iterable[Subject], keys: Iterable[Subject]
+    ) -> Iterator[StatementClause]:
         """The earlier clauses that one corrects: retracted with it, of its key, or with a value it denies."""
         terms = self._terms[clause]
         for subject in retracted:
@@ -177,17 +177,17 @@ class _Grouping:
         if most >= _LEAST_SHARED:
             yield from (former for former, words in shared.items() if len(words) == most)
 
-    def _before(self, clause: Clause, term: str) -> Iterator[Clause]:
+    def _before(self, clause: StatementClause, term: str) -> Iterator[StatementClause]:
         """The newest clauses with a term that were told before one."""
         turn = clause.source_turn or 0
         clauses = self._holding[term]
         end = bisect_left(clauses, turn, key=lambda former: former.source_turn or 0)
         return reversed(clauses[max(0, end - _MOST_EARLIER) : end])
 
-    def _join(self, left: Clause | Subject, right: Clause | Subject) -> None:
+    def _join(self, left: StatementClause | Subject, right: StatementClause | Subject) -> None:
         self._leaders[self._leader(left)] = self._leader(right)
 
-    def _leader(self, member: Clause | Subject) -> Clause | Subject:
+    def _leader(self, member: StatementClause | Subject) -> StatementClause | Subject:
         while self._leaders[member] != member:
             self._leaders[member] = self._leaders[self._leaders[member]]
             member = self._leaders[member]

@@ -15,14 +15,13 @@ from panda.documents.context import Phase
 from panda.documents.markdown import is_only_wikilinks
 from panda.documents.memory_file import MemoryText, parse_memory_file, suggest_field
 from panda.documents.progress import progress
-from panda.documents.text import escape_path
+from panda.documents.safe_text import escape_path
 from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import MemoryNodeError, NoteFormatError, Problem, Verdict
 from panda.index.sources import find_note_files, load_note_text, skipped_files
 from panda.memory.budget import unquotable_for
-from panda.memory.fact import file_value, id_of
-from panda.memory.files import KINDS, Bound, Projection, canonical_key
+from panda.memory.fact_reader import file_value, id_of
 from panda.memory.gathered import (
     CONSTRAINTS,
     CUT_MARK,
@@ -35,6 +34,7 @@ from panda.memory.gathered import (
     read_gathered,
     render_line,
 )
+from panda.memory.markdown_files import KINDS, Bound, Projection, canonical_key
 from panda.memory.node import Node
 from panda.memory.reader import PastReader, load_note
 from panda.store.files import is_temporary

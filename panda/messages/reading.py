@@ -22,18 +22,18 @@ Agreement = Literal["agrees", "declines", "neither"]
 NodeId = Annotated[str, msgspec.Meta(pattern=r"^[^/\x00\n]+\Z")]
 
 
-class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ReadingPart(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A part of a reading; what is empty is not written."""
 
 
-class Clause(Part, frozen=True):
+class Clause(ReadingPart, frozen=True):
     """A part of the message that does one thing."""
 
     text: str  # as it stands
     mood: Mood  # what it does
 
 
-class Referred(Part, frozen=True):
+class Referred(ReadingPart, frozen=True):
     """Words that stand for things that were spoken of."""
 
     words: str  # as they stand
@@ -41,7 +41,7 @@ class Referred(Part, frozen=True):
     """Refs of the session's entities, or a turn as "turn:12"; empty if it is not known which."""
 
 
-class Excluded(Part, frozen=True):
+class Excluded(ReadingPart, frozen=True):
     """What is to happen with a thing that was spoken of."""
 
     ref: str  # ref of the session's entity
@@ -49,7 +49,7 @@ class Excluded(Part, frozen=True):
     words: str  # the words that say so
 
 
-class Days(Part, frozen=True):
+class Days(ReadingPart, frozen=True):
     """A period that is spoken of."""
 
     start: str  # first day, as 2026-11-22
@@ -57,7 +57,7 @@ class Days(Part, frozen=True):
     words: str  # the words that say so
 
 
-class Limit(Part, frozen=True):
+class Limit(ReadingPart, frozen=True):
     """What limits the things that are looked for."""
 
     text: str  # the words that say so
@@ -65,7 +65,7 @@ class Limit(Part, frozen=True):
     value: LimitValue = None  # to what; None if that is not known
 
 
-class Statement(Part, frozen=True):
+class Statement(ReadingPart, frozen=True):
     """What is to be kept."""
 
     text: str  # as it stands
@@ -77,7 +77,7 @@ class Statement(Part, frozen=True):
     """What it does to what was said before: adds to several values, removes one, or corrects it."""
 
 
-class ToldPlace(Part, frozen=True):
+class ToldPlace(ReadingPart, frozen=True):
     """A clause within a sentence that was told."""
 
     node: NodeId  # of the sentence
@@ -86,7 +86,7 @@ class ToldPlace(Part, frozen=True):
     """Length of the sentence; one of another length was rewritten since."""
 
 
-class Reading(Part, frozen=True):
+class Reading(ReadingPart, frozen=True):
     """What a message means."""
 
     mood: Mood = msgspec.field(default_factory=lambda: "asks")  # never left out

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from panda.documents.json_text import load_json
-from panda.models.contract import Usage
+from panda.models.model_contract import Usage
 from panda.models.repairs import Repair
 
 _MAX_COUNT = 2**53
@@ -26,7 +26,7 @@ _REFUSING_WORDS = (
 )
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _ReplyMessage(msgspec.Struct, frozen=True):
     content: str | list[Any] | None = None
     refusal: Any = None  # a text, or something else that is no reply either
     reasoning_content: Any = None
@@ -34,7 +34,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    message: _Message
+    message: _ReplyMessage
     finish_reason: str | None = None
     logprobs: Any = None
 
@@ -52,7 +52,7 @@ class _Usage(msgspec.Struct, frozen=True):
     cache_read_input_tokens: float | None = None  # Anthropic
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _ChatCompletion(msgspec.Struct, frozen=True):
     choices: Annotated[list[_Choice], Meta(min_length=1)]
     usage: _Usage | None = None
     timings: Any = None  # of llama-server
@@ -106,7 +106,7 @@ def parse_chat_reply(data: bytes, *, room_tokens: int | None = None) -> ChatRepl
     repairs: list[Repair] = []
     value = _load_answer(data, repairs)
     try:
-        answer = msgspec.convert(value, _Answer)
+        answer = msgspec.convert(value, _ChatCompletion)
     except RecursionError as exc:
         raise ValueError("it is nested too deeply") from exc
     except msgspec.ValidationError as exc:
@@ -258,7 +258,7 @@ def _read_finish_reason(
     return "length" if is_full else "stop"
 
 
-def _read_usage(answer: _Answer) -> Usage:
+def _read_usage(answer: _ChatCompletion) -> Usage:
     usage = answer.usage or _Usage()
     details = usage.prompt_tokens_details or _PromptDetails()
     counts = {
@@ -277,7 +277,7 @@ def _read_usage(answer: _Answer) -> Usage:
     )
 
 
-def _read_llama_counts(answer: _Answer, prompt: int | None) -> Iterator[int]:
+def _read_llama_counts(answer: _ChatCompletion, prompt: int | None) -> Iterator[int]:
     """
     Yield how many tokens of a prompt llama-server had in its cache, where it says so beside the usage. Some
     versions count the reply among `tokens_cached`: such a number is left out.

@@ -9,10 +9,10 @@ import numpy as np
 
 from panda.index.vectors import VectorStore
 from panda.language.text import plain_signs
-from panda.models.contract import Encoder, ModelInfo
+from panda.models.model_contract import Encoder, ModelInfo
 
 if TYPE_CHECKING:
-    from panda.models.contract import Vectors
+    from panda.models.model_contract import Vectors
 
 TURN_TEXTS = 200
 """Most texts without a kept vector that a turn computes, in all its phases together."""

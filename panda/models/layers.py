@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from panda.models.access import read_access
-from panda.models.contract import Encoder, Model
+from panda.models.model_contract import Encoder, Model
 from panda.models.models_file import LAYERS, OFFLINE, ModelsFile, ModelSpec
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ EYES = "EYES"
 """The layer that sees; loaded on demand, freed after use."""
 
 
-class Layers(AbstractContextManager["Layers"]):
+class LoadedLayers(AbstractContextManager["LoadedLayers"]):
     """The models of one process; none may be used any more once they are closed."""
 
     def __init__(self, models_file: ModelsFile, *, cache_dir: Path, environ: Mapping[str, str]) -> None:
@@ -64,7 +64,7 @@ class Layers(AbstractContextManager["Layers"]):
         """Return whether the layer EYES has a model."""
         return self._file.layers[EYES] is not None
 
-    def serving(self, models_by_layer: Mapping[str, str]) -> "Layers":
+    def serving(self, models_by_layer: Mapping[str, str]) -> "LoadedLayers":
         """
         Return layers with other models for some of them, which share what is loaded, and end with these.
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from panda.documents.records import Record, Words, decode
+from panda.documents.record_codec import Record, Words, decode
+from panda.documents.safe_text import nearest
 from panda.documents.secrets import has_userinfo, hide_userinfo
-from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
 from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Problem, Verdict
 from panda.store.files import read_text

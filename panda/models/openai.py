@@ -18,7 +18,7 @@ from panda.errors import ContextWindowError, HaltError, ModelFileError, Problem,
 from panda.models.access import ServerAccess, plain_access
 from panda.models.chat_reply import ChatReply, CutAnswerError, WrittenToken, parse_chat_reply
 from panda.models.cl100k import count_tokens
-from panda.models.contract import (
+from panda.models.model_contract import (
     Completion,
     Deadline,
     GenerateParams,
@@ -61,7 +61,7 @@ _FACTS_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class _Call:
+class _ChatCall:
     messages: Sequence[Message]  # as the recipe has them
     params: GenerateParams
     room_tokens: int  # most model tokens to write, thoughts included; less where the window holds less
@@ -167,7 +167,9 @@ class OpenAiModel:
         if params.schema is not None:
             compile_schema(params.schema)
         room = params.max_tokens + self._spec.thinking_tokens
-        call = _Call(messages, params, room, Deadline(self._spec.timeout_seconds or params.timeout_seconds))
+        call = _ChatCall(
+            messages, params, room, Deadline(self._spec.timeout_seconds or params.timeout_seconds)
+        )
         completion = self._ask(call)
         longest = _count_prompt(with_schema(messages, params.schema or {}, "prompt"))
         if _is_cut_by_thinking(completion, params) and longest + room < self.info.n_ctx:
@@ -217,10 +219,10 @@ class OpenAiModel:
         fetch = partial(self._servers.fetch, url, within_seconds=_FACTS_SECONDS)
         return find_window(fetch, self._spec.model or "", is_ollama=is_ollama)
 
-    def _ask(self, call: _Call) -> Completion:
+    def _ask(self, call: _ChatCall) -> Completion:
         return self._servers.ask(lambda url: self._write(url, call), call.deadline)
 
-    def _write(self, url: str, call: _Call) -> Completion:
+    def _write(self, url: str, call: _ChatCall) -> Completion:
         """
         Return the completion of a server, under a schema in its dialect or the first that gives a reply of
         it.
@@ -256,7 +258,7 @@ class OpenAiModel:
             write_cache_file(_note(self._spec, url, self._cache_dir), json.dumps(note).encode())
 
     def _write_in(
-        self, url: str, call: _Call, dialect: str | None, *, is_known: bool
+        self, url: str, call: _ChatCall, dialect: str | None, *, is_known: bool
     ) -> Completion | httpx.Response:
         """Return the completion of a server in one dialect; its answer if that is no completion."""
         messages = with_schema(call.messages, call.params.schema or {}, dialect)
@@ -276,7 +278,7 @@ class OpenAiModel:
         is_open = self._spec.thinking_tokens > 0
         return _read_completion(reply, call.params, hide=self._hide_in_reply, is_open=is_open)
 
-    def _post(self, url: str, body: Mapping[str, Any], call: _Call, *, is_known: bool) -> httpx.Response:
+    def _post(self, url: str, body: Mapping[str, Any], call: _ChatCall, *, is_known: bool) -> httpx.Response:
         """
         Return the answer to a request, which asks for log-probabilities where the reply holds a choice and
         the server may tell them; one that refuses them is asked without.
@@ -298,7 +300,7 @@ class OpenAiModel:
         return self._post_twice(url, body, call, is_known=is_known)
 
     def _post_twice(
-        self, url: str, body: Mapping[str, Any], call: _Call, *, is_known: bool
+        self, url: str, body: Mapping[str, Any], call: _ChatCall, *, is_known: bool
     ) -> httpx.Response:
         """Return the answer to a request, after a second one where the first has failed with 500."""
         passing = PASSING if is_known else PASSING - {500}  # it may mean the dialect

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from panda.models.contract import Deadline
+from panda.models.model_contract import Deadline
 
 
 class ReadDeadlines:

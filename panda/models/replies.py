@@ -13,8 +13,8 @@ from typing import Any
 from panda.documents import json_schema
 from panda.documents.json_text import load_json
 from panda.errors import RecipeSchemaError, SchemaError
-from panda.isolation import Limits, run_isolated
-from panda.models.contract import Message
+from panda.isolation import WorkerLimits, run_isolated
+from panda.models.model_contract import Message
 
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "$schema", "$id", "$comment"}
@@ -43,7 +43,7 @@ _DIALECTS: Mapping[str | None, tuple[str | None, bool]] = {
 _COSTLY = frozenset({"allOf", "$ref", "patternProperties", "multipleOf"})
 _PLAIN_CHARS = 32_000
 _PLAIN_PATTERN_CHARS = 60
-_COMPILE_LIMITS = Limits(seconds=5, memory_bytes=1_000_000_000)
+_COMPILE_LIMITS = WorkerLimits(seconds=5, memory_bytes=1_000_000_000)
 
 
 def compile_schema(schema: Mapping[str, object], *, where: str | None = None) -> str:

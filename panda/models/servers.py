@@ -34,7 +34,7 @@ from panda.errors import (
 )
 from panda.models.access import ServerAccess
 from panda.models.chat_reply import find_reported_error
-from panda.models.contract import Deadline
+from panda.models.model_contract import Deadline
 from panda.models.read_deadlines import ReadDeadlines
 from panda.models.refusals import plain_text, read_too_long
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from panda.errors import CheckError, Problem, ReplyError
-from panda.models.contract import Deadline, GenerateParams, Message, ModelInfo, ScoreCase, ScoreParams
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
+from panda.models.model_contract import Deadline, GenerateParams, Message, ModelInfo, ScoreCase, ScoreParams
 from panda.models.models_file import ModelsFile, ModelSpec
 from panda.models.replies import is_of
 
@@ -54,25 +54,25 @@ class ModelState:
     servers: tuple[ServerState, ...] = ()  # its servers in the order of the file; empty if it has none
 
 
-def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:
+def survey_models(models_file: ModelsFile, layers: LoadedLayers) -> list[ModelState]:
     """The state of every model, in the order of models.yaml, without loading one."""
     return [_look(models_file, layers, spec) for spec in models_file.models.values()]
 
 
-def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> Iterator[ModelState]:
+def check_models(models_file: ModelsFile, open_layers: Callable[[], LoadedLayers]) -> Iterator[ModelState]:
     """Use every model for one small request, and free it before the next one, in the order of models.yaml."""
     for spec in models_file.models.values():
         with open_layers() as layers:
             yield check_model(models_file, layers, spec.name)
 
 
-def check_model(models_file: ModelsFile, layers: Layers, name: str) -> ModelState:
+def check_model(models_file: ModelsFile, layers: LoadedLayers, name: str) -> ModelState:
     """Use one model for a small request, on each of its servers."""
     state = _look(models_file, layers, models_file.models[name])
     return _try(layers, state) if state.error is None else state
 
 
-def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelState:
+def _look(models_file: ModelsFile, layers: LoadedLayers, spec: ModelSpec) -> ModelState:
     users = {**models_file.layers, "encoder": models_file.encoder}
     used = tuple(user for user, name in users.items() if name == spec.name)
     info = None
@@ -84,7 +84,7 @@ def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelStat
     return ModelState(spec, used, info, error, servers=tuple(ServerState(url, error) for url in spec.servers))
 
 
-def _try(layers: Layers, state: ModelState) -> ModelState:
+def _try(layers: LoadedLayers, state: ModelState) -> ModelState:
     """The state of a model after it was used on each of its servers: those that can't be are named."""
     spec = state.spec
     tried = []
@@ -108,7 +108,7 @@ def _try(layers: Layers, state: ModelState) -> ModelState:
     )
 
 
-def _try_out(layers: Layers, spec: ModelSpec, url: str) -> Trial:
+def _try_out(layers: LoadedLayers, spec: ModelSpec, url: str) -> Trial:
     from panda.models.openai import OpenAiModel  # httpx takes half a second to import
 
     seconds = spec.timeout_seconds or _TIMEOUT_SECONDS

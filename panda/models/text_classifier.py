@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from panda.errors import FileFormatError
 from panda.language.text import plain_signs
-from panda.models.contract import ModelInfo
+from panda.models.model_contract import ModelInfo
 
 if TYPE_CHECKING:
-    from panda.models.contract import Vectors
+    from panda.models.model_contract import Vectors
 
 Matrix = NDArray[np.float64]
 WORD_SCALE = 4.0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Message
+from panda.models.model_contract import Message
 
 Fetch = Callable[[str, Mapping[str, Any] | None], Any]
 """Gets the JSON at a path of a server, by POST where there is a body; None where there is none."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from panda.messages.wording import PAGE_ADDRESS
-from panda.models.contract import Encoder
+from panda.models.model_contract import Encoder
 from panda.models.text_classifier import load_classifier
 from panda.offline.answering import Words, answer_probabilities, describe_closest, load_weights
 from panda.offline.encoded_texts import CLASSIFIERS, Vectors, cosines

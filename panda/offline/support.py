@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from panda.steps.contract import StepContract
+from panda.steps.step_contract import StepContract
 
 SUPPORTED = frozenset(
     {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from panda.documents.text import escape_marks, escape_quote
+from panda.documents.safe_text import escape_marks, escape_quote
 from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line
 

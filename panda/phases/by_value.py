@@ -17,9 +17,9 @@ from panda.memory.reader import NodeReader, find_node
 from panda.messages.comparisons import compares, judges, rows_meant
 from panda.messages.mentions import within
 from panda.phases.answer_text import MOST_ITEMS
-from panda.phases.evidence import score_of
 from panda.phases.from_session import lists_of, name_of
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import score_of
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
@@ -33,7 +33,7 @@ _KINDS = (NodeKind.KNOWLEDGE, NodeKind.RESEARCH, NodeKind.VISIT)
 
 
 @dataclass(frozen=True)
-class _Row:
+class _ValueRow:
     about: str  # what it stands under
     name: str  # what it is called
     text: str  # what is said of it
@@ -76,7 +76,7 @@ def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answere
     return whole
 
 
-def _ranked(query: str, asked: set[str], rows: Sequence[_Row]) -> list[_Row]:
+def _ranked(query: str, asked: set[str], rows: Sequence[_ValueRow]) -> list[_ValueRow]:
     meant = rows_meant(query, [row.text for row in rows]) or ()
     if len(meant) < len(rows):  # they can be compared
         rows = _holding(asked, rows)
@@ -86,7 +86,7 @@ def _ranked(query: str, asked: set[str], rows: Sequence[_Row]) -> list[_Row]:
 
 def _groups(
     turn: Turn, closest: Sequence[Line], reader: NodeReader, *, is_comparison: bool
-) -> Iterator[list[_Row]]:
+) -> Iterator[list[_ValueRow]]:
     plan = turn.folder.load(RetrievalPlan)
     planned = planned_nodes(plan)
     if is_comparison:  # of two that are named one may be all that is close
@@ -96,13 +96,13 @@ def _groups(
     ids = dict.fromkeys([*(line.node for line in closest), *planned])
     nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     texts = {line.text for line in closest}
-    near = list[list[_Row]]()
-    others = list[list[_Row]]()
+    near = list[list[_ValueRow]]()
+    others = list[list[_ValueRow]]()
     for node in nodes:
         lists = lists_of(node) if node.source_type == "fact" else ()
         for note_list in lists:
             rows = [
-                _Row(note_list.about, name_of(line), line.text.removeprefix(line.carried), (line,))
+                _ValueRow(note_list.about, name_of(line), line.text.removeprefix(line.carried), (line,))
                 for line in note_list.lines
             ]
             heads = (line for line in node.items if line.heads == note_list.name)
@@ -110,7 +110,7 @@ def _groups(
             (others if texts.isdisjoint(list_texts) else near).append(rows)
         if node.source_type == "research_cache":
             claims = [line for line in node.items[1:] if is_usable(line)]
-            others.append([_Row(node.title, line.text, line.text, (line,)) for line in claims])
+            others.append([_ValueRow(node.title, line.text, line.text, (line,)) for line in claims])
     pages = [node for node in nodes if node.source_type == "visit_record"]
     others.insert(0 if is_comparison else len(others), [_page(node, is_comparison) for node in pages])
     groups = [*near, *others]
@@ -122,14 +122,14 @@ def _groups(
             yield left
 
 
-def _page(node: Node, whole: bool) -> _Row:
+def _page(node: Node, whole: bool) -> _ValueRow:
     fields = [line for line in node.items if is_usable(line) and line.text.startswith(f"{node.title}: ")]
     fields.sort(key=lambda line: line.content_type != "price")
     quoted = fields if whole else fields[:1]
-    return _Row("", node.title, "; ".join(line.text for line in quoted), tuple(quoted))
+    return _ValueRow("", node.title, "; ".join(line.text for line in quoted), tuple(quoted))
 
 
-def _named(asked: set[str], rows: Sequence[_Row], *, every: bool) -> list[_Row]:
+def _named(asked: set[str], rows: Sequence[_ValueRow], *, every: bool) -> list[_ValueRow]:
     """The rows that the query names by words of their own; with *every* all of a few where it names none."""
     counts = Counter(term for row in rows for term in set(split_terms(row.name)))
     apart = {term for term in asked if 0 < counts[term] < len(rows)}
@@ -140,14 +140,14 @@ def _named(asked: set[str], rows: Sequence[_Row], *, every: bool) -> list[_Row]:
     return [*rows] if every and not apart and len(rows) <= _FEW else []
 
 
-def _holding(asked: set[str], rows: Sequence[_Row]) -> Sequence[_Row]:
+def _holding(asked: set[str], rows: Sequence[_ValueRow]) -> Sequence[_ValueRow]:
     """The rows with all words of the query by which rows differ: "with nvidia"; all where none has them."""
     terms = [set(split_terms(row.text)) for row in rows]
     apart = {term for term in asked if 0 < sum(term in own for own in terms) < len(rows)}
     return [row for row, own in zip(rows, terms, strict=True) if apart <= own] or rows
 
 
-def _side_by_side(rows: Sequence[_Row]) -> list[Line]:
+def _side_by_side(rows: Sequence[_ValueRow]) -> list[Line]:
     if all(len(row.lines) == 1 for row in rows):
         return [row.lines[0] for row in rows][:MOST_ITEMS]
     rows_by_field = [

@@ -8,13 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from panda.documents.evidence import Figure, FigureCheck, check_figures
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.memory.gathered import line_heading, node_caption, numbered_text
 from panda.memory.node import Node, trace
 from panda.memory.reader import NodeLoader, find_node
-from panda.phases.evidence import line_of
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import line_of
 from panda.retrieval.relevance import share_of_words
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason

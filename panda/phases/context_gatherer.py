@@ -18,7 +18,7 @@ from msgspec import structs
 
 from panda.documents.context import HEADINGS, Phase, Section
 from panda.documents.memory_file import statement_key
-from panda.documents.text import count_noun, one_line, shorten
+from panda.documents.safe_text import count_noun, one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
 from panda.memory.budget import (
@@ -43,8 +43,13 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node, is_statement_id
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.contract import Advance, PhaseOutcome, Stop
-from panda.phases.evidence import (
+from panda.phases.from_session import recalled_turns
+from panda.phases.named_turns import check_named_turns
+from panda.phases.near_passages import passages_answer
+from panda.phases.phase_contract import PhaseOutcome, PhaseResult, Stop
+from panda.phases.recipe_request import ask, question_of
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import (
     ClosestLines,
     as_options,
     gather,
@@ -53,11 +58,6 @@ from panda.phases.evidence import (
     read_lines,
     render_lines,
 )
-from panda.phases.from_session import recalled_turns
-from panda.phases.named_turns import check_named_turns
-from panda.phases.near_passages import passages_answer
-from panda.phases.request import ask, question_of
-from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.retrieval.candidates import (
@@ -81,15 +81,15 @@ from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
     ContextMetrics,
+    ContextVerdict,
     Coverage,
-    Document,
+    DocumentRecord,
     Evidence,
     GatheredContext,
     GatheredSection,
     Line,
     NearPassage,
     RetrievalPlan,
-    Verdict,
 )
 
 _SECOND_LOOK = "You asked for a further look. It was made, and nothing more will be looked at."
@@ -150,7 +150,7 @@ def gathered_values(
     documents: Sequence[LoadedDocument],
     now: datetime,
     *,
-    verdict: Verdict,
+    verdict: ContextVerdict,
     gaps: Sequence[str],
 ) -> GatheredContext:
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
@@ -165,7 +165,7 @@ def gathered_values(
         gaps=tuple(gaps),
         stale=tuple(document.node.id for document in documents if _is_stale(document.node, sections, now)),
         documents=tuple(
-            Document(
+            DocumentRecord(
                 document.node.id,
                 document.node.provenance,
                 document.tokens,
@@ -668,11 +668,11 @@ class ContextGatherer:
             sections,
             documents,
             now,
-            verdict=Verdict(judgement.status, issues, judgement.confidence),
+            verdict=ContextVerdict(judgement.status, issues, judgement.confidence),
             gaps=(NO_ANSWER_GATHERED,) if is_lacking else gaps,
         )
         files = (values, evidence)
-        outcome: PhaseOutcome = Advance(section, files)
+        outcome: PhaseOutcome = PhaseResult(section, files)
         if judgement.status == "clarify":
             outcome = Stop("clarify", None, files, question=judgement.question)
         return Gathered(plan, tuple(documents), section, values, outcome)

@@ -10,27 +10,27 @@ from msgspec import convert, structs
 
 from panda.compression.fit import fit_section
 from panda.documents.context import Phase
-from panda.documents.records import encode
+from panda.documents.record_codec import encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.budget import LONGEST_LINE_CHARS
 from panda.memory.reader import NodeReader
-from panda.phases.contract import Advance
-from panda.phases.evidence import as_options, look_at, standing, tool_lines
 from panda.phases.goals import goals_progress, ready_goals
 from panda.phases.pages import OPENING, live_pages
-from panda.phases.request import ask
+from panda.phases.phase_contract import PhaseResult
+from panda.phases.recipe_request import ask
+from panda.phases.running_turn import Turn
 from panda.phases.tool_outcome import render_results, render_section
-from panda.phases.turn import Turn
+from panda.phases.turn_evidence import as_options, look_at, standing, tool_lines
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type, type_of_tool
 from panda.steps.all_steps import COORDINATION
-from panda.steps.contract import R, StepContract
 from panda.steps.inputs import CoordinationInputs
 from panda.steps.options import Option
 from panda.steps.reply_contents import CoordinationReply
+from panda.steps.step_contract import R, StepContract
 from panda.store.carry import CachedStep
 from panda.store.layout import TOOLRESULTS_MD
 from panda.store.records import (
@@ -44,8 +44,8 @@ from panda.store.records import (
     Step,
     load,
 )
-from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable
+from panda.tools.tool_contract import ToolContext, ToolResult
 
 MOST_ROUNDS = 10
 MOST_CALLS = 20
@@ -118,7 +118,7 @@ class Coordinator:
     executor: RecipeExecutor  # asks the recipe
     context_of: Callable[[Turn], ToolContext]  # gives what the tools of a turn may touch
 
-    def run(self, turn: Turn) -> Advance:
+    def run(self, turn: Turn) -> PhaseResult:
         plan = turn.plan
         loop = _Loop(self.executor, self.context_of(turn), turn, plan)
         ending, reason = loop.run()
@@ -134,7 +134,7 @@ class Coordinator:
         files: list[FileRecord] = [structs.replace(plan, progress=progress)]
         if staged:
             files.append(StagedMemory(staged=convert(staged, tuple[Staged, ...]), applied=False))
-        return Advance(render_section(loop.steps, progress), tuple(files))
+        return PhaseResult(render_section(loop.steps, progress), tuple(files))
 
 
 @dataclass(frozen=True)

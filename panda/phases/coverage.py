@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.passages import PassageRanker, cut_passages
 from panda.retrieval.relevance import share_of_words

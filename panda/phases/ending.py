@@ -1,7 +1,7 @@
 """What a turn that reached phase 5 came to."""
 
+from panda.phases.running_turn import Turn
 from panda.phases.tool_outcome import is_undone, shortfall
-from panda.phases.turn import Turn
 from panda.store.outcome import TurnOutcome
 from panda.store.records import GatheredContext
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from panda.documents.context import Phase
-from panda.documents.text import escape_marks, one_line, strip_citations
+from panda.documents.safe_text import escape_marks, one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
 from panda.memory.budget import is_usable
 from panda.memory.node import Node
@@ -24,8 +24,8 @@ from panda.messages.list_items import (
 )
 from panda.messages.questions import asked_step
 from panda.phases.answer_text import MOST_ITEMS
-from panda.phases.evidence import gathered_lines
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import gathered_lines
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
 from panda.steps.options import Option
@@ -33,7 +33,7 @@ from panda.store.carry import clip
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredContext, GatheredItem, Line
-from panda.store.visits import TurnRecord, load_turn
+from panda.store.visit_records import TurnRecord, load_turn
 
 _MOST_TURNS = 8
 _ASKED_CHARS = 120

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.language.text import split_sentences
 from panda.retrieval.relevance import share_of_words
 from panda.steps.reply_contents import GoalReply, GoalVerdictReply

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from panda.documents.context import Phase
-from panda.documents.text import one_line, shorten
+from panda.documents.safe_text import one_line, shorten
 from panda.memory.gathered import answer_items
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
 from panda.store.records import GatheredItem
 
 _NOTE_CHARS = 200

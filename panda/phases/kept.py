@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from panda.documents.memory_file import is_statement
-from panda.documents.text import shorten
+from panda.documents.safe_text import shorten
 from panda.language.words import split_terms
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.memory.things import ToldThing
 from panda.messages.forget_requests import ForgetRequest, clause_spans, forget_terms, read_forget_choice
 from panda.messages.reading import Reading, ToldPlace
-from panda.phases.evidence import ClosestLines
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import ClosestLines
 from panda.retrieval.relevance import find_query_words
 from panda.steps.options import Option
 from panda.store.node_id import key_of

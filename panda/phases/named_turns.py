@@ -8,7 +8,7 @@ from panda.messages.reading import Reading
 from panda.messages.turn_numbers import MOST_NAMED_TURNS
 from panda.store.layout import UserStore
 from panda.store.node_id import key_of
-from panda.store.visits import SAVED_STATUSES
+from panda.store.visit_records import SAVED_STATUSES
 
 
 def check_named_turns(reading: Reading, there: Collection[str], store: UserStore) -> None:

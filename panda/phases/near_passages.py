@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import Selection, select_passages
 from panda.store.records import Evidence, Line

@@ -7,12 +7,12 @@ from panda.errors import MemoryNodeError
 from panda.language.words import split_words
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import RetrievalPlan, Step
-from panda.store.visits import visit_ids
+from panda.store.visit_records import visit_ids
 
 OPENING = ("web.fetch", "internet.navigate")  # tools that begin at an address
 _MOST_PAGES = 2

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from functools import cache
 
 from panda.documents.context import Meta, Phase, Section, Text
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.errors import ReplyError
 from panda.memory.gathered import CONSTRAINTS
-from panda.phases.contract import Advance, PhaseOutcome, Stop
-from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.phases.from_session import recalled_options, recalled_turns, session_answer
 from panda.phases.goals import plan_goals
 from panda.phases.near_passages import passages_answer
 from panda.phases.pages import live_pages, named_pages
-from panda.phases.request import ask, describe_turns, question_of, quote
-from panda.phases.turn import Turn
+from panda.phases.phase_contract import PhaseOutcome, PhaseResult, Stop
+from panda.phases.recipe_request import ask, describe_turns, question_of, quote
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.passages import PassageRanker
 from panda.session.registry import uses_excluded
@@ -25,8 +25,8 @@ from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.records import Evidence, GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
-from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, outline_tools, why_unavailable
+from panda.tools.tool_contract import ToolContext
 
 _RECENT = 3
 _MOST_STALE = 8
@@ -59,7 +59,7 @@ class Planner:
         section = Section(Phase.PLANNER, (Meta(meta), Text(text)))
         if plan.next_step == "clarify":
             return Stop("clarify", section, (plan,), question=plan.question)
-        return Advance(section, (plan,), to=Phase.SYNTHESIZER if plan.next_step == "synthesis" else None)
+        return PhaseResult(section, (plan,), to=Phase.SYNTHESIZER if plan.next_step == "synthesis" else None)
 
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
         recipe = self.executor.book.recipe_for(PLANNING.name, turn.mode, turn.intent)

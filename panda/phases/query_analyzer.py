@@ -8,8 +8,8 @@ from typing import Any, Literal, cast, get_args
 from msgspec import structs
 
 from panda.documents.context import Meta, Phase, Section, Text
-from panda.documents.records import encode
-from panda.documents.text import shorten
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import shorten
 from panda.errors import HaltError
 from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
@@ -29,9 +29,7 @@ from panda.messages.mentions import find_pronouns, names_nothing
 from panda.messages.questions import asks_again, is_question
 from panda.messages.reading import Mood, Reading, check_reading
 from panda.messages.wording import content_stems, is_undecided, leaves_out
-from panda.phases.contract import Advance
 from panda.phases.coverage import SavedCoverage
-from panda.phases.evidence import ClosestLines
 from panda.phases.kept import (
     Kept,
     Meant,
@@ -44,8 +42,10 @@ from panda.phases.kept import (
     with_things,
 )
 from panda.phases.named_turns import check_named_turns
-from panda.phases.request import ask, describe_turns
-from panda.phases.turn import Turn
+from panda.phases.phase_contract import PhaseResult
+from panda.phases.recipe_request import ask, describe_turns
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import ClosestLines
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import find_entities, find_names, find_query_words
 from panda.session.fold import kept_limits
@@ -249,7 +249,7 @@ class QueryAnalyzer:
     closest: ClosestLines  # finds what a wish to forget means
     saved: SavedCoverage  # says which way to read a reference finds something
 
-    def run(self, turn: Turn) -> Advance:
+    def run(self, turn: Turn) -> PhaseResult:
         self.reader.check_memory()
         describe_image(self.executor, turn)
         recent = turn.recent(_RECENT)
@@ -384,7 +384,7 @@ class QueryAnalyzer:
             meta["documents"] = [document.name for document in turn.documents]
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
         section = Section(Phase.QUERY_ANALYZER, (Text(turn.query), Meta({**provenance, **meta})))
-        return Advance(section, (analysis,))
+        return PhaseResult(section, (analysis,))
 
     def _names_kept(self, query: str) -> bool:
         terms = set(split_terms(query))

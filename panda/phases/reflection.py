@@ -9,12 +9,12 @@ from msgspec import structs
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.memory.reader import NodeReader, find_node
 from panda.messages.wording import content_stems
-from panda.phases.contract import Advance, PhaseOutcome, Stop
-from panda.phases.evidence import ClosestLines, as_options, score_of
 from panda.phases.from_session import recalled_turns, session_answer
 from panda.phases.kept import forget_question
-from panda.phases.request import ask, describe_turns, question_of, quote, subjects
-from panda.phases.turn import Turn
+from panda.phases.phase_contract import PhaseOutcome, PhaseResult, Stop
+from panda.phases.recipe_request import ask, describe_turns, question_of, quote, subjects
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import ClosestLines, as_options, score_of
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import CurationChange, curation_of_reading, with_written
@@ -126,9 +126,9 @@ class Reflection:
 
 def _proceed(
     turn: Turn, reasoning: str, confidence: float | None, changes: Sequence[CurationChange] = ()
-) -> Advance:
-    record = records.Reflection("PROCEED", confidence, reasoning, None)
-    return Advance(_section(record), (_curated(turn, record, changes),))
+) -> PhaseResult:
+    record = records.ReflectionRecord("PROCEED", confidence, reasoning, None)
+    return PhaseResult(_section(record), (_curated(turn, record, changes),))
 
 
 def _clarify(
@@ -138,11 +138,11 @@ def _clarify(
     confidence: float | None,
     changes: Sequence[CurationChange] = (),
 ) -> Stop:
-    record = records.Reflection("CLARIFY", confidence, reasoning, question)
+    record = records.ReflectionRecord("CLARIFY", confidence, reasoning, question)
     return Stop("clarify", _section(record), (_curated(turn, record, changes),), question=question)
 
 
-def _section(record: records.Reflection) -> Section:
+def _section(record: records.ReflectionRecord) -> Section:
     meta = {"decision": record.decision, "confidence": record.confidence, "provenance": ["§0.raw_query"]}
     parts = [f"**Decision:** {record.decision}", record.reasoning or ""]
     if record.question:
@@ -150,7 +150,9 @@ def _section(record: records.Reflection) -> Section:
     return Section(Phase.REFLECTION, (Meta(meta), Text("\n\n".join(parts))))
 
 
-def _curated(turn: Turn, record: records.Reflection, changes: Sequence[CurationChange]) -> records.Reflection:
+def _curated(
+    turn: Turn, record: records.ReflectionRecord, changes: Sequence[CurationChange]
+) -> records.ReflectionRecord:
     """Return the record with what the reading decides on the session's entities, and what a model adds."""
     if not turn.carry.registry.records or turn.reading.is_about_memory:
         return record

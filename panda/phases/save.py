@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from panda.documents.context import Phase
-from panda.documents.text import one_line, shorten, strip_citations
+from panda.documents.safe_text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
 from panda.memory.gathered import answer_items
-from panda.memory.memory import apply_staged
+from panda.memory.user_memory import apply_staged
 from panda.messages.reading import Reading
-from panda.phases.contract import Advance
 from panda.phases.kept import forgets_now
-from panda.phases.request import ask
+from panda.phases.phase_contract import PhaseResult
+from panda.phases.recipe_request import ask
+from panda.phases.running_turn import Turn
 from panda.phases.statements import Noting, render_noted
-from panda.phases.turn import Turn
 from panda.recipes.calls import Recordings
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import find_query_words, share_of_words
@@ -41,7 +41,7 @@ from panda.store.records import (
     StagedMemory,
     Summary,
 )
-from panda.store.visits import SAVED_STATUSES
+from panda.store.visit_records import SAVED_STATUSES
 
 _log = logging.getLogger(__name__)
 _SUMMARY_CHARS = 240
@@ -209,7 +209,7 @@ class Save:
     forget: Callable[[Reading, Sequence[int], str], None]
     """Forgets what a reading means, in the first of some turns, of a session whose lock is held."""
 
-    def run(self, turn: Turn) -> Advance:
+    def run(self, turn: Turn) -> PhaseResult:
         """
         Save the turn; a missing summary is a warning, the index makes it later. The last write is
         session.json: a run that was killed after it finds nothing left to do.
@@ -217,7 +217,7 @@ class Save:
         folder = turn.folder
         store = self.store
         if turn.session is not None and turn.session.head_turn == turn.turn:
-            return Advance()
+            return PhaseResult()
         noted = self.noting.of(turn)
         if (memory := folder.find(StagedMemory)) is not None:
             due = memory.due(turn.ending)
@@ -241,7 +241,7 @@ class Save:
             turn.warn(f"no summary for the index yet: {exc.message}")
         folder.save(self._summary(turn, replace(files, summary=ended), ended, session_texts))
         if store.apart is not None:
-            return Advance()
+            return PhaseResult()
         session = turn.session
         if forgets_now(turn):
             self.forget(turn.reading, (turn.turn, *turn.earlier[-1:]), turn.session_id)
@@ -250,7 +250,7 @@ class Save:
             # Forgetting has changed the file. What it was said of is gone: a replay can't judge it.
             turn.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
         commit_turn(store, session, turn.turn)
-        return Advance()
+        return PhaseResult()
 
     @staticmethod
     def _ended(turn: Turn) -> Summary:

@@ -10,21 +10,21 @@ from msgspec.structs import replace
 
 from panda.documents.evidence import find_claims
 from panda.documents.memory_file import is_statement, render_value, statement_key
-from panda.documents.text import escape_quote
+from panda.documents.safe_text import escape_quote
 from panda.language.words import is_ordinary, split_terms, split_words
-from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.node import is_statement_id
 from panda.memory.reader import Moment, NodeReader, find_node
+from panda.memory.user_memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.messages.clauses import says_only, says_otherwise
 from panda.messages.forget_requests import refers_back
 from panda.messages.matching import count_kind, find_owners, wanted_kind
 from panda.messages.reading import Statement
 from panda.models.kept_encoder import KeptEncoder
-from panda.phases.evidence import ClosestLines, score_of
 from panda.phases.kept import terms_of
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import ClosestLines, score_of
 from panda.retrieval.relevance import folded_names, measure_closeness
-from panda.store.fact import Assertion, SaidKind, Subject, Value
+from panda.store.fact_records import Assertion, SaidKind, Subject, Value
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory

@@ -12,8 +12,8 @@ from msgspec import structs
 
 from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
-from panda.documents.records import encode
-from panda.documents.text import one_line
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import one_line
 from panda.errors import MemoryNodeError, ReplyError
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
@@ -27,9 +27,27 @@ from panda.messages.wording import without_greeting
 from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
 from panda.phases.by_value import asks_by_value, by_value
 from panda.phases.cited import Cited
-from panda.phases.contract import Advance
 from panda.phases.ending import decide_outcome
-from panda.phases.evidence import (
+from panda.phases.from_session import lists_of, session_answer
+from panda.phases.item_repair import repair_of
+from panda.phases.kept import NOT_STORED, answer_to_forgetting
+from panda.phases.near_passages import near_passages, select_closest
+from panda.phases.pages import OPENING, named_pages
+from panda.phases.phase_contract import PhaseResult
+from panda.phases.recipe_request import ask
+from panda.phases.running_turn import Turn
+from panda.phases.statements import Noting, render_noted, told_since
+from panda.phases.table_answer import answer_from_tables
+from panda.phases.tool_outcome import (
+    attachments,
+    is_empty_search,
+    is_undone,
+    kept_again,
+    render_response,
+    render_unclaimed,
+    shortfall,
+)
+from panda.phases.turn_evidence import (
     ClosestLines,
     as_options,
     chosen_lines,
@@ -42,24 +60,6 @@ from panda.phases.evidence import (
     standing,
     tool_lines,
 )
-from panda.phases.from_session import lists_of, session_answer
-from panda.phases.item_repair import repair_of
-from panda.phases.kept import NOT_STORED, answer_to_forgetting
-from panda.phases.near_passages import near_passages, select_closest
-from panda.phases.pages import OPENING, named_pages
-from panda.phases.request import ask
-from panda.phases.statements import Noting, render_noted, told_since
-from panda.phases.table_answer import answer_from_tables
-from panda.phases.tool_outcome import (
-    attachments,
-    is_empty_search,
-    is_undone,
-    kept_again,
-    render_response,
-    render_unclaimed,
-    shortfall,
-)
-from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.recipes.schema import asks_at
@@ -124,7 +124,7 @@ class Synthesizer:
         self._reader = reader
         self._left_by_forgetting = left_by_forgetting
 
-    def run(self, turn: Turn) -> Advance:
+    def run(self, turn: Turn) -> PhaseResult:
         if turn.reading.is_about_memory:
             return self._of_memory(turn)
         noted = self._noting.of(turn)
@@ -175,7 +175,7 @@ class Synthesizer:
         is_shown = outcome in (TurnOutcome.UNSURE, TurnOutcome.NOT_DONE)
         closest = [self._closest_passage(turn, near) for near in answer.closest if is_shown]
         files = (structs.replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
-        return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
+        return PhaseResult(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
     def _answer(self, turn: Turn, noted_lines: Sequence[Line], drafts: Sequence[str]) -> _Answer:
         """
@@ -390,7 +390,7 @@ class Synthesizer:
 
         return reply.recipe.is_object and all(is_line(*item) for item in _says(reply))
 
-    def _of_memory(self, turn: Turn) -> Advance:
+    def _of_memory(self, turn: Turn) -> PhaseResult:
         """Say what is forgotten or not stored: nothing of it is checked, and it is no evidence later."""
         noted = self._noting.of(turn)
         paragraphs = [render_noted(noted)] if noted else []
@@ -415,7 +415,7 @@ class Synthesizer:
         }
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
         section = Section(Phase.SYNTHESIZER, (Meta(meta), Text(body)))
-        return Advance(section, outcome=outcome, to=Phase.SAVE)
+        return PhaseResult(section, outcome=outcome, to=Phase.SAVE)
 
     def _with_lists(self, turn: Turn, chosen: Sequence[Line], offered: Sequence[Line]) -> list[Line]:
         """The chosen lines, each with what belongs to it: all of a page, or of its list what is asked for."""

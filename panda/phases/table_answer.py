@@ -7,7 +7,7 @@ from msgspec import structs
 
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.note_tables import NoteTable, read_tables
 from panda.retrieval.operations import OPERATIONS, Operation

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from panda.documents.context import Block, Meta, Phase, Section, Text
-from panda.documents.text import one_line, shorten
+from panda.documents.safe_text import one_line, shorten
 from panda.errors import StoreError
 from panda.messages.list_items import orders_to_look
 from panda.messages.questions import asks_again, orders_change
-from panda.phases.evidence import LOOKING_UP
-from panda.phases.turn import Turn
+from panda.phases.running_turn import Turn
+from panda.phases.turn_evidence import LOOKING_UP
 from panda.session.turn_files import step_type
 from panda.store.files import read_text
 from panda.store.records import Progress, Step

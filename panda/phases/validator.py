@@ -10,25 +10,25 @@ from msgspec import UNSET
 
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence, quote_item, tell_claims
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeReader
 from panda.messages.wording import claims_done, without_greeting
 from panda.phases.cited import Cited
-from panda.phases.contract import Advance, PhaseOutcome, Retry, Stop
-from panda.phases.evidence import (
+from panda.phases.from_session import recalled_options, recalled_turns
+from panda.phases.goals import GoalVerdict, goal_verdicts
+from panda.phases.phase_contract import PhaseOutcome, PhaseResult, Retry, Stop
+from panda.phases.recipe_request import ask, is_served
+from panda.phases.running_turn import Turn
+from panda.phases.statements import render_noted
+from panda.phases.tool_outcome import render_calls, shortfall
+from panda.phases.turn_evidence import (
     ClosestLines,
     as_options,
     label_lines,
     ordered_findings,
     render_lines,
 )
-from panda.phases.from_session import recalled_options, recalled_turns
-from panda.phases.goals import GoalVerdict, goal_verdicts
-from panda.phases.request import ask, is_served
-from panda.phases.statements import render_noted
-from panda.phases.tool_outcome import render_calls, shortfall
-from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
 from panda.steps.all_steps import VALIDATION
@@ -73,7 +73,7 @@ class Validator:
         answered = answer_items(turn.context.section(Phase.SYNTHESIZER))
         items = [item for item in answered if item.text not in statements]
         if not items:
-            return Advance(_section("APPROVE", "Nothing is claimed, so nothing needs support."))
+            return PhaseResult(_section("APPROVE", "Nothing is claimed, so nothing needs support."))
         cited = Cited(self.reader, turn)
         issues, rejected = check_items(cited, turn, items)
         plan = turn.plan
@@ -154,7 +154,7 @@ class Validator:
         )
         match verdict:
             case "APPROVE":
-                return Advance(section)
+                return PhaseResult(section)
             case "REVISE":
                 return Retry(Phase.SYNTHESIZER, reason, section)
             case "RETRY":

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from panda.addon_registry import prompt_directories, recipe_directories
-from panda.documents.records import Words, decode
-from panda.documents.text import nearest
+from panda.documents.record_codec import Words, decode
+from panda.documents.safe_text import nearest
 from panda.documents.yaml_text import load_yaml
 from panda.errors import (
     FileFormatError,
@@ -23,9 +23,9 @@ from panda.errors import (
 )
 from panda.models.models_file import OFFLINE, ModelsFile
 from panda.offline.support import why_not_offline
-from panda.recipes.recipe import Recipe, parse_recipe
+from panda.recipes.recipe_file import Recipe, parse_recipe
 from panda.steps.all_steps import STEPS
-from panda.steps.contract import NO_CONTRACT, StepContract
+from panda.steps.step_contract import NO_CONTRACT, StepContract
 from panda.store.files import FileStamp, read_text, stamp_file
 from panda.store.layout import asset
 from panda.store.records import Intent

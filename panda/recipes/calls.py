@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import UNSET, structs
 
 from panda.compression.fit import Cut
-from panda.documents.text import count_noun
+from panda.documents.safe_text import count_noun
 from panda.errors import HaltError
 from panda.models.cl100k import count_tokens
-from panda.models.contract import (
+from panda.models.model_contract import (
     Completion,
     GenerateParams,
     Message,
@@ -22,7 +22,7 @@ from panda.models.contract import (
     TokenLogprob,
     Usage,
 )
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.store import records
 from panda.store.files import render_json
 from panda.store.layout import turn_name
@@ -116,7 +116,7 @@ class Recordings:
             asked = [(part.role, self._text(part), *part.pictures) for part in call.messages]
             self._completions[_key(digest, asked, call.parameters)] = _completion(call)
 
-    def _text(self, part: Prefix | records.Message) -> str:
+    def _text(self, part: Prefix | records.MessageRecord) -> str:
         return part.content or self._prefixes.get(part.sha256 or "", "")
 
 
@@ -367,7 +367,14 @@ class CallWriter:
         self._journal.add_call(line)
 
     def write_probability(
-        self, name: str, prefix: str, value: records.Option, *, usage: Usage, seconds: float, attempt: int
+        self,
+        name: str,
+        prefix: str,
+        value: records.OptionRecord,
+        *,
+        usage: Usage,
+        seconds: float,
+        attempt: int,
     ) -> None:
         """Write down how probable the value of a property was where it was written."""
         line = ChoiceCall(
@@ -430,14 +437,14 @@ class CallWriter:
             "layer": self._recipe.model_layer,
             "model": self._model.name if self._model else UNSET,
             "hashes": {**self._hashes, "model": self._model.digest if self._model else None},
-            "usage": records.Usage(**vars(usage)),
+            "usage": records.UsageRecord(**vars(usage)),
             "seconds": round(seconds, 4),
         }
 
-    def _message(self, message: Message) -> records.Message:
+    def _message(self, message: Message) -> records.MessageRecord:
         content = self._prefix(message.content) if message.role == "system" else {"content": message.content}
         pictures = tuple(picture.sha256 for picture in message.pictures)
-        return records.Message(message.role, **content, pictures=pictures)
+        return records.MessageRecord(message.role, **content, pictures=pictures)
 
     def _prefix(self, text: str) -> dict[str, str]:
         digest = text_digest(text)

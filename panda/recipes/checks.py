@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from panda.documents.text import nearest
+from panda.documents.safe_text import nearest
 from panda.errors import (
     FileFormatError,
     Location,
@@ -22,17 +22,17 @@ from panda.errors import (
     Verdict,
 )
 from panda.models.cl100k import count_tokens
-from panda.models.contract import ModelInfo
+from panda.models.model_contract import ModelInfo
 from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
 from panda.offline.support import why_not_offline
 from panda.recipes.book import REMOVED_RECIPES, RecipeBook, RegistryEntry, is_packaged, removed_recipe
 from panda.recipes.messages import build_messages, part_names, with_every_part
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.schema import is_decision, plain_schema, property_schemas
 from panda.steps.all_steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
-from panda.steps.contract import NO_CONTRACT, StepContract
 from panda.steps.request import GUIDANCE, Request
+from panda.steps.step_contract import NO_CONTRACT, StepContract
 from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000

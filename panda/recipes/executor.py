@@ -34,17 +34,17 @@ from panda.errors import (
     SchemaError,
     TryAgainError,
 )
-from panda.models.contract import Encoder, Layers, Model
+from panda.models.model_contract import Encoder, Layers, Model
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, NoTurn, whose_turn
 from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
 from panda.recipes.responder import Call, RawReply, Responder
 from panda.recipes.responders import Responders
 from panda.recipes.schema import is_confidence, plain_schema, without_choice
-from panda.steps.contract import R, StepContract
 from panda.steps.reply_contents import ReplyContent
 from panda.steps.request import Request
-from panda.store.log import AWAY
+from panda.steps.step_contract import R, StepContract
+from panda.store.execution_log import AWAY
 from panda.store.records import Execution
 
 _Ended = Reply[Any] | HaltError | ModelAwayError

@@ -19,15 +19,15 @@ from panda.compression.fit import (
     newest_result,
 )
 from panda.documents.context import SECTIONS, ContextDocument, Phase, Section, render_for_prompt
-from panda.documents.text import escape_prompt_lines, one_line
+from panda.documents.safe_text import escape_prompt_lines, one_line
 from panda.errors import BudgetExceededError, Location, RecipeKeyError
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Message, Model
+from panda.models.model_contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.schema import (
     askable_schema,
     asked_properties,
@@ -44,9 +44,9 @@ from panda.steps.all_steps import (
     TICKET,
     TOOL_RESULTS,
 )
-from panda.steps.contract import StepContract
 from panda.steps.options import Option
 from panda.steps.request import Request
+from panda.steps.step_contract import StepContract
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 

@@ -4,15 +4,15 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from panda.documents.text import shorten
-from panda.models.contract import Encoder
+from panda.documents.safe_text import shorten
+from panda.models.model_contract import Encoder
 from panda.offline.decisions import reply_offline
 from panda.offline.offline_models import OfflineModels
 from panda.offline.support import why_not_offline
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.responder import Call, RawReply
 from panda.recipes.schema import is_confidence, plain_schema, property_schemas
-from panda.steps.contract import StepContract
+from panda.steps.step_contract import StepContract
 
 
 class OfflineResponder:

@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.compression.budgets import Limits
 from panda.compression.fit import InputDocument, Rewriter
-from panda.models.contract import (
+from panda.models.model_contract import (
     Completion,
     GenerateParams,
     Message,
@@ -20,7 +20,7 @@ from panda.models.contract import (
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.messages import Room, build_messages, choose_parts, without_doubles
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.reply import parse_object, value_span
 from panda.recipes.responder import Call, RawReply
 from panda.recipes.schema import (
@@ -32,8 +32,8 @@ from panda.recipes.schema import (
     plain_schema,
     property_schemas,
 )
-from panda.steps.contract import StepContract
-from panda.store.records import Option
+from panda.steps.step_contract import StepContract
+from panda.store.records import OptionRecord
 
 _COMMON_CHARS = 3
 """Characters of a token in most replies."""
@@ -228,7 +228,7 @@ class _Attempt:
             tokens = scores.tokens[0]
             usage = scores.usage
             seconds = scores.seconds
-        option = Option(case.context, case.continuation, logprob, tokens, recorded is not None)
+        option = OptionRecord(case.context, case.continuation, logprob, tokens, recorded is not None)
         call.writer.write_probability(name, chat, option, usage=usage, seconds=seconds, attempt=call.attempt)
         return logprob
 

@@ -11,9 +11,9 @@ from panda.documents.evidence import check_evidence
 from panda.documents.json_schema import Steps, find_violation
 from panda.documents.json_text import load_json
 from panda.documents.yaml_text import read_yaml
-from panda.recipes.recipe import Recipe
-from panda.steps.contract import R, StepContract
+from panda.recipes.recipe_file import Recipe
 from panda.steps.request import Request
+from panda.steps.step_contract import R, StepContract
 
 Gate = Literal["passed", "below", "not_measured"]
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)```\s*\Z", re.DOTALL)

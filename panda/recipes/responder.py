@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panda.models.contract import ModelInfo
+from panda.models.model_contract import ModelInfo
 from panda.recipes.calls import CallWriter, Journal
-from panda.recipes.recipe import Recipe
-from panda.steps.contract import StepContract
+from panda.recipes.recipe_file import Recipe
 from panda.steps.request import Request
+from panda.steps.step_contract import StepContract
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from panda.compression.budgets import Limits
 from panda.compression.fit import Rewriter
-from panda.models.contract import Encoder, Layers
+from panda.models.model_contract import Encoder, Layers
 from panda.recipes.book import RecipeBook
 from panda.recipes.offline_responder import OfflineResponder
 from panda.recipes.prompt_responder import PromptResponder

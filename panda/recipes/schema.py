@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from panda.steps.contract import StepContract
+from panda.steps.step_contract import StepContract
 
 _NUMBER_CHARS = 12
 _OPEN_CHARS = 200

@@ -7,10 +7,10 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from panda.documents.text import one_line, shorten
+from panda.documents.safe_text import one_line, shorten
 from panda.documents.times import Clock
 from panda.errors import Problem
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.sources import IndexEntry
 from panda.index.tables import IndexView
 from panda.language.words import phrases

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panda.documents.progress import progress
-from panda.documents.text import shorten
+from panda.documents.safe_text import shorten
 from panda.documents.times import Clock
 from panda.errors import MemoryNodeError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.sources import FIRST_OTHER, IndexEntry
 from panda.index.tables import AsOf, IndexView, Integers, Positions, Statistics
-from panda.index.vectors import Block
+from panda.index.vectors import VectorBlock
 from panda.memory.node import line_text
 from panda.memory.reader import NodeReader
 from panda.messages.matching import is_english
@@ -258,7 +258,7 @@ class Meaning:
                 merged = np.concatenate([others, merged]) if len(merged) else others
             blocks[number] = merged[np.argsort(merged["row"], kind="stable")]
             data = _packed(blocks[number]) if len(merged) else b""
-            changed.append(Block(user, self._encoder.info.digest, number, data))
+            changed.append(VectorBlock(user, self._encoder.info.digest, number, data))
         is_saved = self._encoder.store.save(vectors, changed)
         for number in numbers:
             self._unsaved.pop((user, number), None)

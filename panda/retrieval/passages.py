@@ -17,8 +17,8 @@ from panda.retrieval.relevance import WORDS_WEIGHT, find_names, shares_by_rarity
 from panda.store.records import Line
 
 if TYPE_CHECKING:  # imports sqlite3
-    from panda.models.contract import Vectors
     from panda.models.kept_encoder import KeptEncoder
+    from panda.models.model_contract import Vectors
 
     Words = Sequence[tuple[str, Vectors]]
 

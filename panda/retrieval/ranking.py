@@ -99,7 +99,7 @@ def rank_rows(
     others = {at for at, cosine in cosines.items() if cosine >= least} - set(chosen.tolist())
     chosen = np.concatenate([chosen, np.array(sorted(others), np.intp)])
     entries = view.entries(statistics.rows[chosen].tolist())
-    look = _Look(query, weights)
+    look = _RowScorer(query, weights)
     ranked = []
     for position in chosen:
         entry = entries[int(statistics.rows[position])]
@@ -224,7 +224,7 @@ def _best(total: _Floats, limit: int) -> NDArray[np.intp]:
     return positions[np.argsort(-total[positions], kind="stable")][:limit]
 
 
-class _Look:
+class _RowScorer:
     """A closer look at single rows: who said it, is it the kind of answer wanted, how near are the words."""
 
     def __init__(self, query: str, weights: Mapping[str, float]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 from panda.app import App
 from panda.errors import ModelAwayError, Problem
 from panda.index.sources import IndexEntry, entries_at
-from panda.memory.files import Bound, Projection
-from panda.memory.memory import with_staged
-from panda.models.contract import Layers
+from panda.memory.markdown_files import Bound, Projection
+from panda.memory.user_memory import with_staged
+from panda.models.model_contract import Layers
 from panda.runs.past import Start
 from panda.runs.pool import Work
 from panda.runs.queries import Query

@@ -11,11 +11,11 @@ from msgspec import UNSET, UnsetType, structs
 
 from panda import __version__
 from panda.documents.context import render_section
-from panda.documents.records import Id, Name, Whole, encode
+from panda.documents.record_codec import Id, Name, Whole, encode
 from panda.documents.times import Clock, render_time
 from panda.errors import ModelFileError, NotFoundError, Problem, UsageError, Verdict
-from panda.models.contract import Encoder, Model
 from panda.models.layers import EYES
+from panda.models.model_contract import Encoder, Model
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
@@ -35,7 +35,7 @@ from panda.store.records import (
     PhaseMetrics,
     Plan,
     QueryAnalysis,
-    Reflection,
+    ReflectionRecord,
     RetrievalPlan,
     Summary,
     load,
@@ -70,7 +70,7 @@ _DECIDED: tuple[tuple[str, type[FileRecord], tuple[str, ...]], ...] = (
             "data_requirements.needs_live_data",
         ),
     ),
-    ("phase1_reflection", Reflection, ("decision",)),
+    ("phase1_reflection", ReflectionRecord, ("decision",)),
     ("phase2_1_retrieval", RetrievalPlan, ("candidates.chosen",)),
     ("phase2_2_synthesis", GatheredContext, ("sections.node_ids",)),
     ("phase2_5_context_validator", GatheredContext, ("verdict.status",)),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from panda.documents.records import encode
-from panda.documents.text import unescape_path
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import unescape_path
 from panda.errors import FileFormatError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.sources import NOTES, IndexEntry, entries_at, list_notes
 from panda.index.tables import in_ranges
-from panda.memory.files import KINDS, Bound, Projection
+from panda.memory.markdown_files import KINDS, Bound, Projection
 from panda.store.files import (
     NOTE_BYTES,
     held_lock,

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from panda.documents.records import Id, Record, decode, encode
-from panda.documents.text import one_line
+from panda.documents.record_codec import Id, Record, decode, encode
+from panda.documents.safe_text import one_line
 from panda.errors import Location, Problem, UsageError
 from panda.language.text import fold_name, plain_signs
-from panda.phases.turn import check_query
+from panda.phases.running_turn import check_query
 from panda.store.files import parse_json
 from panda.store.outcome import TurnOutcome
 

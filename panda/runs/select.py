@@ -10,7 +10,7 @@ from panda.errors import NotFoundError, UsageError
 from panda.store.layout import LAST, Layout, UserStore, turn_number
 from panda.store.records import STATUSES, Metadata
 from panda.store.turns import TurnFolder, find_turn
-from panda.store.visits import turn_directories
+from panda.store.visit_records import turn_directories
 
 _WHERE = "SELECTION…"
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")

@@ -12,14 +12,14 @@ from pathlib import Path
 from panda.documents import json_schema
 from panda.documents.context import SECTIONS, ContextDocument, Phase, render_section
 from panda.errors import MemoryNodeError, Problem, SchemaError, Verdict
-from panda.memory.files import Bound
 from panda.memory.gathered import answer_items
+from panda.memory.markdown_files import Bound
 from panda.memory.node import Node
 from panda.memory.reader import PastReader
 from panda.models.cl100k import count_tokens
 from panda.phases.cited import Cited
+from panda.phases.running_turn import MOST_EXECUTIONS, Turn
 from panda.phases.tool_outcome import attachments, kept_again, render_response
-from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import check_items
 from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
@@ -39,13 +39,13 @@ from panda.store.records import (
     GatheredContext,
     GeneratedCall,
     Line,
-    Message,
+    MessageRecord,
     Metadata,
     ModelCall,
     Plan,
     Prefix,
     QueryAnalysis,
-    Reflection,
+    ReflectionRecord,
 )
 from panda.store.turns import TurnFolder
 
@@ -91,7 +91,7 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
     for line, call in enumerate(calls, 1):
         if call.n != line:
             yield Problem(f"is call {call.n}, not {line}: a line is missing", path, line=line)
-        parts: Sequence[Prefix | Message] = ()
+        parts: Sequence[Prefix | MessageRecord] = ()
         if isinstance(call, ChoiceCall):
             parts = [call.prefix]
         elif isinstance(call, GeneratedCall):
@@ -178,7 +178,7 @@ def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[P
 def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
     """Yield a problem where the turn did not go where its own decisions send it."""
     wrong: list[tuple[str, str, str]] = []
-    reflection = folder.find(Reflection)
+    reflection = folder.find(ReflectionRecord)
     plan = folder.find(Plan)
     if reflection is not None and reflection.decision == "CLARIFY" and metadata.status == "approved":
         wrong.append((REFLECTION_JSON, "decision", reflection.decision))

@@ -8,9 +8,9 @@ from functools import partial
 from itertools import count
 
 from panda.documents.progress import progress
-from panda.documents.records import decode, encode
+from panda.documents.record_codec import decode, encode
 from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.tables import IndexView
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
@@ -20,7 +20,7 @@ from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name
 from panda.store.records import ClosedSession, Metadata, Session, SessionTurn, load
 from panda.store.seals import SEAL, seal_value
 from panda.store.turns import newest_rows
-from panda.store.visits import SAVED_STATUSES, turn_directories
+from panda.store.visit_records import SAVED_STATUSES, turn_directories
 
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are

@@ -34,8 +34,8 @@ from panda.store.carry import (
     Archive,
     ArchiveEntry,
     CachedStep,
+    CarriedConstraint,
     Carry,
-    Constraint,
     Curation,
     Engagement,
     Flow,
@@ -155,11 +155,11 @@ def kept_limits(limits: Iterable[Limit]) -> tuple[records.Constraint, ...]:
     return tuple(constraints.values())
 
 
-def _limits(previous: Carry, files: TurnFiles, curation: Curation) -> tuple[Constraint, ...]:
+def _limits(previous: Carry, files: TurnFiles, curation: Curation) -> tuple[CarriedConstraint, ...]:
     """The limits, those that hold no longer too as long as there is room; an imported turn limits nothing."""
     constraints = files.analysis.constraints if files.analysis else ()
     new = [
-        Constraint(key=constraint.key, value=constraint.value, text=constraint.text, turn=files.turn)
+        CarriedConstraint(key=constraint.key, value=constraint.value, text=constraint.text, turn=files.turn)
         for constraint in constraints
     ]
     over = {new_constraint.key for new_constraint in new}

@@ -30,10 +30,10 @@ from panda.session.turn_files import TurnFiles
 from panda.store.carry import (
     Carry,
     Curation,
-    Decision,
     Entity,
+    EntityDecision,
     Judged,
-    Listed,
+    ListedEntity,
     Listing,
     Registry,
     State,
@@ -93,16 +93,16 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
     return structs.replace(registry, records=tuple(records), listing=listing)
 
 
-def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision, ...]:
+def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[EntityDecision, ...]:
     log = [*previous.decision_log]
     if curation.clear_all:
-        log.append(Decision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
+        log.append(EntityDecision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
     for judged in curation.retained:
-        log.append(Decision(turn=turn, action="retain", ref=judged.ref, reason=judged.reason))
+        log.append(EntityDecision(turn=turn, action="retain", ref=judged.ref, reason=judged.reason))
     for judged in curation.demoted:
-        log.append(Decision(turn=turn, action="demote", ref=judged.ref, reason=judged.reason))
+        log.append(EntityDecision(turn=turn, action="demote", ref=judged.ref, reason=judged.reason))
     for judged in curation.dropped:
-        log.append(Decision(turn=turn, action="drop", ref=judged.ref, reason=judged.reason))
+        log.append(EntityDecision(turn=turn, action="drop", ref=judged.ref, reason=judged.reason))
     return tuple(log[-_LOG:])
 
 
@@ -149,7 +149,7 @@ def carry_registry(
     if listed:  # ordinals count it from now on
         about = clip(f"{files.query} {answer}", _SAID_CHARS)
         pairs = zip(refs, listed, strict=False)
-        items = tuple(Listed(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs)
+        items = tuple(ListedEntity(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs)
         listing = Listing(turn=files.turn, about=about, items=items)
     return _limited(entities.values(), structs.replace(before, listing=listing)), refs
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from panda.documents.context import Phase, parse_context
-from panda.documents.text import one_line, strip_citations
+from panda.documents.safe_text import one_line, strip_citations
 from panda.documents.times import render_time
 from panda.messages.questions import plain_recap
 from panda.messages.reading import Reading
 from panda.store.carry import StepRecord, StepType, clip
 from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, TurnPaths, turn_name
-from panda.store.records import Plan, QueryAnalysis, Reflection, Step, Summary, find
+from panda.store.records import Plan, QueryAnalysis, ReflectionRecord, Step, Summary, find
 from panda.store.turns import load_steps
 
 _LINE_CHARS = 160
@@ -37,7 +37,7 @@ class TurnFiles:
     statements: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The statements of the reply with the nodes they cite."""
     analysis: QueryAnalysis | None = None
-    reflection: Reflection | None = None
+    reflection: ReflectionRecord | None = None
     plan: Plan | None = None
     steps: tuple[Step, ...] = ()
     summary: Summary | None = None
@@ -71,7 +71,7 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
         reply=strip_citations(answer.text).strip() if answer else "",
         statements=tuple((str(item["text"]), tuple(map(str, item["node_ids"]))) for item in items),
         analysis=find(QueryAnalysis, paths.directory),
-        reflection=find(Reflection, paths.directory),
+        reflection=find(ReflectionRecord, paths.directory),
         plan=find(Plan, paths.directory),
         steps=steps,
         summary=find(Summary, paths.directory),

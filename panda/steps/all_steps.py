@@ -5,7 +5,6 @@ from typing import Any
 
 from panda.documents.context import HEADINGS
 from panda.extensible_table import ExtensibleTable
-from panda.steps.contract import StepContract
 from panda.steps.reply_contents import (
     AnswerReply,
     ClaimsReply,
@@ -32,6 +31,7 @@ from panda.steps.reply_contents import (
     ValidationReply,
     ZonesReply,
 )
+from panda.steps.step_contract import StepContract
 from panda.store import layout
 
 BASE_VARIABLES = ("query", "mode", "session_id")

@@ -9,8 +9,8 @@ from panda.compression.fit import InputDocument
 from panda.documents.pictures import Picture
 from panda.errors import ReplyError
 from panda.messages.wording import PAGE_ADDRESS
-from panda.steps.contract import StepContract
 from panda.steps.options import Option
+from panda.steps.step_contract import StepContract
 
 T = TypeVar("T")
 Options: TypeAlias = Sequence[Option] | Callable[[], Sequence[Option]]

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from panda.documents.records import Place, Whole
-from panda.documents.text import shorten
+from panda.documents.record_codec import Place, Whole
+from panda.documents.safe_text import shorten
 
 MARK = " […]"
 _DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
@@ -178,7 +178,7 @@ class Curation(Whole, frozen=True, kw_only=True):
         return {"retained": self.retained, "demoted": self.demoted, "dropped": self.dropped}
 
 
-class Decision(Whole, frozen=True, kw_only=True):
+class EntityDecision(Whole, frozen=True, kw_only=True):
     turn: int
     action: Literal["retain", "demote", "drop", "clear_all"]  # what was done
     ref: str | None  # to which entity; None for all
@@ -197,7 +197,7 @@ class Entity(Whole, frozen=True, kw_only=True):
     retained: bool = False  # whether it stays active however long ago it was touched
 
 
-class Listed(Whole, frozen=True, kw_only=True):
+class ListedEntity(Whole, frozen=True, kw_only=True):
     ref: str  # its entity
     text: str  # what the reply said of it, clipped
 
@@ -205,7 +205,7 @@ class Listed(Whole, frozen=True, kw_only=True):
 class Listing(Whole, frozen=True, kw_only=True):
     turn: int | None = None  # turn that showed it; None if there is none
     about: str = ""  # what the user had asked, and how the reply began, clipped
-    items: tuple[Listed, ...] = ()  # in its order
+    items: tuple[ListedEntity, ...] = ()  # in its order
     is_list: bool = True
     """Whether it stood there as a list; else several things were named one after the other."""
 
@@ -242,7 +242,7 @@ class Pending(Whole, frozen=True, kw_only=True):
     other_turns: int = 0  # turns on other matters since
 
 
-class Constraint(Whole, frozen=True, kw_only=True):
+class CarriedConstraint(Whole, frozen=True, kw_only=True):
     key: str  # what it limits, as "budget_max" or "count:recipe"
     value: str | int | float
     text: str
@@ -259,11 +259,11 @@ class Carry(Whole, frozen=True, kw_only=True):
     carry_notes: tuple[Note, ...] = ()
     content_archive: Archive = msgspec.field(default_factory=Archive)
     entity_curation: Curation = msgspec.field(default_factory=Curation)
-    decision_log: tuple[Decision, ...] = ()
+    decision_log: tuple[EntityDecision, ...] = ()
     registry: Registry = msgspec.field(default_factory=Registry)
     flow: Flow = msgspec.field(default_factory=Flow)
     pending_clarification: Pending | None = None
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[CarriedConstraint, ...] = ()
 
     @property
     def head(self) -> int | None:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
+from panda.documents.safe_text import ID_PATTERN, PATH_FIX, shorten
 from panda.documents.times import Clock, present
 from panda.errors import FileFormatError, NotFoundError, StoreError, UsageError
 from panda.store.files import (

@@ -20,7 +20,7 @@ _FOLLOW_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Line(Generic[_R]):
+class FileLine(Generic[_R]):
     """One line that holds a record."""
 
     number: int  # its number in the file, from 1
@@ -29,7 +29,7 @@ class Line(Generic[_R]):
     record: _R
 
 
-Parts = Generator[Line[_R] | FileFormatError, None, None]
+Parts = Generator[FileLine[_R] | FileFormatError, None, None]
 """Lines of a file, and what is wrong with others; to be closed if it is not gone through."""
 
 
@@ -56,7 +56,7 @@ class LineTail(Generic[_R]):
         whether a last line without a line break is read too.
         """
         if not self.path.exists():
-            return self._start_again(), (part for part in list[Line[_R] | FileFormatError]())
+            return self._start_again(), (part for part in list[FileLine[_R] | FileFormatError]())
         with store_errors(self.path, "read"):
             file = self.path.open("rb")
             inode = os.fstat(file.fileno()).st_ino
@@ -88,16 +88,16 @@ class LineTail(Generic[_R]):
                 is_whole = line.endswith(b"\n")
                 is_read = line.strip() and (is_whole or torn)
                 part = self._parse(line, is_whole) if is_read else None
-                if is_whole or isinstance(part, Line):
+                if is_whole or isinstance(part, FileLine):
                     self.lines, self.size_bytes = self.lines + 1, self.size_bytes + len(line)
                     self._last = (self._last + line)[-_REMEMBERED_BYTES:]
-                if not is_whole and isinstance(part, Line):
+                if not is_whole and isinstance(part, FileLine):
                     self._last = b""
                     self._inode = -1  # with a line break behind it, it is another file
                 if part is not None:
                     yield part
 
-    def _parse(self, line: bytes, is_whole: bool) -> Line[_R] | FileFormatError:
+    def _parse(self, line: bytes, is_whole: bool) -> FileLine[_R] | FileFormatError:
         number = self.lines + 1
         start = self.size_bytes
         try:
@@ -107,17 +107,17 @@ class LineTail(Generic[_R]):
                 exc.fix = CUT_SHORT
             exc.line = number
             return exc
-        return Line(number, start, start + len(line), record)
+        return FileLine(number, start, start + len(line), record)
 
 
-def sound_lines(parts: Parts[_R]) -> Generator[Line[_R], None, None]:
+def sound_lines(parts: Parts[_R]) -> Generator[FileLine[_R], None, None]:
     """
     The lines of which a file may not lack one; only what a crash left at its end is passed over. Raises
     FileFormatError: one does not hold its record.
     """
     with closing(parts):
         for part in parts:
-            if isinstance(part, Line):
+            if isinstance(part, FileLine):
                 yield part
             elif part.fix != CUT_SHORT:
                 raise part

@@ -10,14 +10,14 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from panda.documents.markdown import Form
-from panda.documents.records import Id, Name, Place, Record, Time, Whole, check_instant, decode, encode
+from panda.documents.record_codec import Id, Name, Place, Record, Time, Whole, check_instant, decode, encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotApprovedError
 from panda.messages.questions import plain_recap
 from panda.messages.reading import Reading
 from panda.store import layout
 from panda.store.carry import Carry, Curation, FlowPhase, SavedEnding, StepRecord, StepType, SummaryKind
-from panda.store.fact import Assertion, Conflict, Filled, SaidKind, Scalar, Value
+from panda.store.fact_records import Assertion, Conflict, Filled, SaidKind, Scalar, Value
 from panda.store.files import parse_json, read_bytes, to_text, write_json
 from panda.store.outcome import TurnOutcome
 from panda.store.seals import part_of
@@ -299,7 +299,7 @@ class Snapshot(FileRecord, frozen=True, kw_only=True):
         )
 
 
-class Message(Record, frozen=True, forbid_unknown_fields=False):
+class MessageRecord(Record, frozen=True, forbid_unknown_fields=False):
     """A message of a call: its text, or the digest of one that stands in an earlier line."""
 
     role: str
@@ -312,7 +312,7 @@ class Message(Record, frozen=True, forbid_unknown_fields=False):
             raise ValueError("neither content nor sha256 is there")
 
 
-class Option(Record, frozen=True, forbid_unknown_fields=False):
+class OptionRecord(Record, frozen=True, forbid_unknown_fields=False):
     context: str
     continuation: str
     logprob: float
@@ -320,7 +320,7 @@ class Option(Record, frozen=True, forbid_unknown_fields=False):
     known: bool = False
 
 
-class Usage(Record, frozen=True):
+class UsageRecord(Record, frozen=True):
     prompt: int | None
     reused: int | None
     output: int | None
@@ -332,7 +332,7 @@ class Prefix(Record, frozen=True, forbid_unknown_fields=False):
     role: str = ""
 
 
-class _Call(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_field="kind"):
+class _CallRecord(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_field="kind"):
     n: Number
     execution: Count = 0
     round: Count = 0
@@ -343,7 +343,7 @@ class _Call(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_f
     layer: str | UnsetType = UNSET
     model: str | UnsetType = UNSET
     hashes: dict[str, str | None]
-    usage: Usage
+    usage: UsageRecord
     seconds: Annotated[float, Meta(ge=0)]
 
     def __post_init__(self) -> None:
@@ -351,12 +351,12 @@ class _Call(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_f
             raise ValueError("hashes.model is missing")
 
 
-class ChoiceCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="choose"):
+class ChoiceCall(_CallRecord, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="choose"):
     """A line of calls.jsonl: a model was asked how likely options are."""
 
     property: str
     prefix: Prefix
-    options: tuple[Option, ...]
+    options: tuple[OptionRecord, ...]
 
 
 class TokenProbability(Record, frozen=True):
@@ -367,10 +367,10 @@ class TokenProbability(Record, frozen=True):
     logprob: Annotated[float, Meta(le=0)]
 
 
-class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="generate"):
+class GeneratedCall(_CallRecord, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="generate"):
     """A line of calls.jsonl: a model was asked for a text."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[MessageRecord, ...]
     parameters: dict[str, Any]
     output: str
     finish_reason: Literal["stop", "length"]
@@ -380,7 +380,7 @@ class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     logprobs: tuple[TokenProbability, ...] | UnsetType = UNSET
 
 
-class OfflineCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="offline"):
+class OfflineCall(_CallRecord, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="offline"):
     """A line of calls.jsonl: the program replied itself, without a language model."""
 
     behaviour: Count  # raised whenever what the step decides changes
@@ -392,7 +392,7 @@ class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
 
     n: Number
     recipe: str
-    usage: Usage
+    usage: UsageRecord
     seconds: Annotated[float, Meta(ge=0)]
     forgotten_at: Time
 
@@ -540,7 +540,7 @@ class TurnDocuments(FileRecord, frozen=True, kw_only=True):
             raise ValueError("two documents have one name")
 
 
-class Reflection(FileRecord, frozen=True):
+class ReflectionRecord(FileRecord, frozen=True):
     """reflection.json: whether the turn goes on or asks back."""
 
     FILE = layout.REFLECTION_JSON
@@ -668,7 +668,7 @@ class GatheredSection(Whole, frozen=True):
     source: Literal["always_include"] | None = None  # set when a rule and not a choice put it here
 
 
-class Verdict(Record, frozen=True):
+class ContextVerdict(Record, frozen=True):
     """What phase 2.5 made of §2."""
 
     status: Literal["pass", "retry", "clarify"]  # retry: its lines stand, though the judge asked for more
@@ -684,7 +684,7 @@ class LeftOutLine(Record, frozen=True):
     reason: str
 
 
-class Document(Record, frozen=True):
+class DocumentRecord(Record, frozen=True):
     node_id: str
     provenance: str
     tokens: Count
@@ -702,10 +702,10 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
     context_quality: Share
     gaps: Texts
     stale: Texts
-    documents: tuple[Document, ...] | UnsetType = UNSET
+    documents: tuple[DocumentRecord, ...] | UnsetType = UNSET
     metrics: ContextMetrics | UnsetType = UNSET
     left_out: tuple[LeftOutLine, ...] | UnsetType = UNSET  # what was drafted and is not supported
-    verdict: Verdict
+    verdict: ContextVerdict
 
     def __post_init__(self) -> None:
         """Versions before 2026-11-28 wrote pass for retry as well, with what is missing as an issue."""
@@ -888,7 +888,7 @@ class StagedMemory(FileRecord, frozen=True, kw_only=True):
         return [staged for staged in self.staged if staged.told or ending == "approved"]
 
 
-class Claim(Whole, frozen=True):
+class ToolClaim(Whole, frozen=True):
     """One statement that a tool found."""
 
     text: str  # one line, quotable as it stands
@@ -933,7 +933,7 @@ class Step(FileRecord, frozen=True):
     status: Literal["started", "success", "error", "blocked"]
     data: Any = None
     error: str | None = None
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ToolClaim, ...] = ()
     entities: tuple[StepEntity, ...] = ()
     artifacts: tuple[Place, ...] = ()
     text: str = ""
@@ -968,7 +968,7 @@ class ResearchConflict(Record, frozen=True, forbid_unknown_fields=False):
     claims: Annotated[tuple[ResearchClaim, ...], Meta(min_length=2)]  # in the order they were found
 
 
-class Source(Record, frozen=True, forbid_unknown_fields=False):
+class RatedSource(Record, frozen=True, forbid_unknown_fields=False):
     """A search result as it was rated."""
 
     url: str
@@ -996,7 +996,7 @@ class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
     kind: str = ""  # prices, comparison, facts, howto or news
     phrases: Texts = ()  # what the provider was asked
     provider: str = ""  # who was asked
-    sources: tuple[Source, ...] = ()  # all results, best first
+    sources: tuple[RatedSource, ...] = ()  # all results, best first
     failed: Texts = ()  # pages that could not be read, with the reason
     refreshes: Texts = ()  # earlier visits of the pages that were read
     away: Texts = ()  # earlier visits of the pages that could not be read
@@ -1025,7 +1025,7 @@ class Manifest(FileRecord, frozen=True, kw_only=True):
     unchanged: bool | None = None
 
 
-class Table(Record, frozen=True, forbid_unknown_fields=False):
+class TableRecord(Record, frozen=True, forbid_unknown_fields=False):
     columns: Texts
     rows: tuple[Texts, ...]
     caption: str = ""
@@ -1054,7 +1054,7 @@ class Extracted(FileRecord, frozen=True, omit_defaults=True):
     specs: dict[str, Any] | None = None
     products: tuple[dict[str, Any], ...] | None = None
     offers: tuple[dict[str, Any], ...] | None = None
-    tables: tuple[Table, ...] | None = None
+    tables: tuple[TableRecord, ...] | None = None
     zones: tuple[Zone, ...] | None = None
     more: Mapping[str, Any] = msgspec.field(default_factory=dict)
 

@@ -19,8 +19,8 @@ from panda.documents.context import (
     render_section,
 )
 from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_picture
-from panda.documents.records import decode, encode
-from panda.documents.text import escape_path, shorten, unescape_path
+from panda.documents.record_codec import decode, encode
+from panda.documents.safe_text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
 from panda.store.files import (

@@ -24,6 +24,7 @@ from panda.store.files import (
     read_text,
     store_errors,
 )
+from panda.store.forgetting_mark import FORGETTING_JSON, read_cut_short
 from panda.store.layout import (
     CONFLICTS_JSONL,
     CONTEXT_MD,
@@ -60,8 +61,7 @@ from panda.store.records import (
 from panda.store.seals import SEAL, check_seal, seal_value
 from panda.store.turn_documents import check_documents
 from panda.store.turns import load_picture
-from panda.store.unfinished import FORGETTING_JSON, read_cut_short
-from panda.store.visits import named_visits
+from panda.store.visit_records import named_visits
 
 _LAST_SECTION = SECTIONS[-1].number
 _OF_USER = (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL)

@@ -6,8 +6,8 @@ from msgspec import Meta
 
 from panda.errors import UsageError
 from panda.store.files import write_atomic
-from panda.store.records import Claim, StepEntity
-from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
+from panda.store.records import StepEntity, ToolClaim
+from panda.tools.tool_contract import Arguments, ToolContext, ToolResult, tool
 
 _MOST_BYTES = 256 * 1024
 
@@ -50,7 +50,7 @@ def generate_content(arguments: _DraftArguments, context: ToolContext) -> ToolRe
     return ToolResult(
         "success",
         data=_Draft(key=key, type=arguments.type, brief=arguments.brief, characters=len(text), cut=is_cut),
-        claims=(Claim(f"a draft was written: {arguments.type} {key}", 1.0, path),),
+        claims=(ToolClaim(f"a draft was written: {arguments.type} {key}", 1.0, path),),
         entities=(StepEntity(f"content:{key}", arguments.type, key, "create"),),
         artifacts=(path,),
         text=text,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.language.text import split_sentences
 from panda.messages.clauses import find_statements, read_habit
 from panda.messages.questions import is_question
@@ -12,15 +12,15 @@ from panda.steps.all_steps import MEMORY_REFLECTION
 from panda.steps.inputs import FactsInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
-from panda.store.visits import TurnRecord
-from panda.tools.contract import Ask
+from panda.store.visit_records import TurnRecord
+from panda.tools.tool_contract import Ask
 
 _MOST = 10
 _FOREIGN = re.compile(r"(?ms)^```.*?(?:^```|\Z)|^>.*?$")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class LessonCandidate:
     relation: str  # key, of the user's words
     value: str  # verbatim
     text: str  # the sentence, one line
@@ -28,12 +28,12 @@ class Candidate:
     sure: bool  # whether rules are sure that it is meant to last
 
 
-def find_candidates(turns: Sequence[TurnRecord]) -> list[Candidate]:
+def find_candidates(turns: Sequence[TurnRecord]) -> list[LessonCandidate]:
     """
     The newest ten things that the user states of himself in turns, oldest first: no question, no quote,
     nothing an answer had said; what is said twice stands where it was said first.
     """
-    candidates: dict[tuple[str, str], Candidate] = {}
+    candidates: dict[tuple[str, str], LessonCandidate] = {}
     recalled = ""
     for turn in turns:
         for sentence in split_sentences(_FOREIGN.sub("", turn.query)):
@@ -45,26 +45,28 @@ def find_candidates(turns: Sequence[TurnRecord]) -> list[Candidate]:
     return list(candidates.values())[-_MOST:]
 
 
-def _candidate(text: str, turn: int) -> Candidate | None:
+def _candidate(text: str, turn: int) -> LessonCandidate | None:
     if is_question(text):
         return None
     for statement in find_statements([text]):
         if statement.key is not None:
             value = ", ".join(statement.value) if isinstance(statement.value, tuple) else str(statement.value)
             return (
-                Candidate(statement.key, value, text, turn, sure=True) if statement.entity is None else None
+                LessonCandidate(statement.key, value, text, turn, sure=True)
+                if statement.entity is None
+                else None
             )
     habit = read_habit(text.rstrip(" .!…"))
-    return Candidate(*habit, text, turn, sure=False) if habit else None
+    return LessonCandidate(*habit, text, turn, sure=False) if habit else None
 
 
 def choose_facts(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[LessonCandidate],
     turns: Sequence[TurnRecord],
     ask: Ask,
-    lasts: Callable[[Candidate], bool],
+    lasts: Callable[[LessonCandidate], bool],
     warn: Callable[[str], None],
-) -> list[Candidate]:
+) -> list[LessonCandidate]:
     """
     Return the candidates that are worth proposing, in the order of the reply.
 
@@ -84,7 +86,7 @@ def choose_facts(
         extra={"turns": queries},
         inputs=FactsInputs(lasts=lambda id_: lasts(by_id[id_])),
     )
-    chosen: dict[str, Candidate] = {}
+    chosen: dict[str, LessonCandidate] = {}
     for fact in reply.facts:
         candidate = by_id[fact.keep]
         value = one_line(fact.value or candidate.value)

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from panda.documents.pictures import parse_picture
-from panda.documents.text import count_noun, one_line
+from panda.documents.safe_text import count_noun, one_line
 from panda.errors import UsageError, WebError
 from panda.language.words import read_words
 from panda.memory.confidence import EXPIRED_BELOW
@@ -21,18 +21,18 @@ from panda.retrieval.relevance import share_of_words
 from panda.steps.all_steps import PAGE_ACTION, SCREEN_READING
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
-from panda.store.records import Claim
-from panda.store.visits import Visit, write_visit
-from panda.tools.contract import Ask, ToolContext, ToolResult
-from panda.tools.memory import claims_of, entities_of
-from panda.tools.sources import choose_read_well, site_of, subject_words
+from panda.store.records import ToolClaim
+from panda.store.visit_records import Visit, write_visit
+from panda.tools.memory_tools import claims_of, entities_of
+from panda.tools.search_sources import choose_read_well, site_of, subject_words
+from panda.tools.tool_contract import Ask, ToolContext, ToolResult
 from panda.tools.visits import client_of, files_of, make_visit
 from panda.web.addresses import Url, parse_url
 from panda.web.client import WebClient
 from panda.web.markup import Control
 from panda.web.page import Page
 from panda.web.page_browser import PageBrowser, open_page_browser
-from panda.web.reading import read_page_controls
+from panda.web.page_worker import read_page_controls
 
 MOST_STEPS = 8
 _MOST_CONTROLS = 60
@@ -60,12 +60,12 @@ def navigate(url: str, goal: str, context: ToolContext) -> ToolResult:
     if context.web_browser:
         opened = open_page_browser(client, check)
     with opened as browser:
-        walk = _Walk(goal, context, ask=context.ask, client=client, check=check, browser=browser)
+        walk = _PageWalk(goal, context, ask=context.ask, client=client, check=check, browser=browser)
         return walk.run(Control("link", "start", str(start)))
 
 
 @dataclass(frozen=True)
-class _Look:
+class _PageView:
     page: Page
     visit: Visit  # what it says
     directory: Path  # where that is kept
@@ -73,7 +73,7 @@ class _Look:
 
 
 @dataclass
-class _Walk:
+class _PageWalk:
     goal: str
     context: ToolContext
     ask: Ask
@@ -83,7 +83,7 @@ class _Walk:
     steps: list[dict[str, str]] = field(default_factory=list)  # the pages, as the result tells of them
     failed: list[str] = field(default_factory=list)  # a line for each page that was not read, or not well
     faults: list[str] = field(default_factory=list)  # pages that want a browser
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[ToolClaim] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)  # of the visits; none outside of a turn
     refreshes: list[str] = field(default_factory=list)  # visits that were replaced
     outside: dict[str, None] = field(default_factory=dict)  # hosts of links that are not allowed
@@ -92,7 +92,9 @@ class _Walk:
     waiting: dict[str, Control] = field(default_factory=dict)  # what can be opened, of all pages, by key
     page: Page | None = None  # the last one
     screen: str = ""  # what EYES says of it
-    lines: list[tuple[Option, Claim]] = field(default_factory=list)  # what may be quoted of it, nearest first
+    lines: list[tuple[Option, ToolClaim]] = field(
+        default_factory=list
+    )  # what may be quoted of it, nearest first
 
     def run(self, control: Control) -> ToolResult:
         text = ""
@@ -141,7 +143,7 @@ class _Walk:
             else:
                 rated = self._look(self.browser.open(page), in_browser=True)
 
-        def again(_: object) -> tuple[Option, _Look] | None:
+        def again(_: object) -> tuple[Option, _PageView] | None:
             with suppress(WebError):
                 anew = self.client.fetch(page.final_url, check=self.check)
                 return (
@@ -176,14 +178,14 @@ class _Walk:
             if key not in self.used and other.url not in self.read and (other.url or look.in_browser):
                 self.waiting.setdefault(key, other)
 
-    def _look(self, page: Page, *, in_browser: bool = False) -> tuple[Option, _Look]:
+    def _look(self, page: Page, *, in_browser: bool = False) -> tuple[Option, _PageView]:
         earlier_visit = self.context.reader.visits([page.url]).get(page.url)
         visit, directory = make_visit(page, earlier_visit, self.context)
         quality = visit.manifest.extraction_quality or 0.0
         option = Option("p1", f"{quality:.2f} {visit.title}", (), quality)
-        return option, _Look(page, visit, directory, in_browser)
+        return option, _PageView(page, visit, directory, in_browser)
 
-    def _keep(self, look: _Look, labels: Collection[str], *, quoted: bool) -> None:
+    def _keep(self, look: _PageView, labels: Collection[str], *, quoted: bool) -> None:
         """Write the visit, and take its lines, but for *labels*, which only lead on."""
         visit = look.visit
         manifest = look.visit.manifest
@@ -203,7 +205,7 @@ class _Walk:
                 rated.append((share_of_words(self.goal, item.text), item))
         rated.sort(key=lambda pair: -pair[0])
         for n, (share, item) in enumerate(rated[:_MOST_LINES], 1):
-            claim = Claim(item.text, round(item.confidence, 2), manifest.url)
+            claim = ToolClaim(item.text, round(item.confidence, 2), manifest.url)
             claim = claims_of(node, [item])[0] if node else claim
             self.lines.append((Option(f"c{n}", item.text[:_LINE_CHARS], (), share), claim))
 

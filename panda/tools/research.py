@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import combinations
 
 from panda.documents.evidence import check_evidence, find_claims
-from panda.documents.text import count_noun, one_line
+from panda.documents.safe_text import count_noun, one_line
 from panda.documents.times import render_time
 from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
@@ -24,11 +24,10 @@ from panda.steps.all_steps import (
 from panda.steps.options import Option
 from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.store.node_id import NodeKind
-from panda.store.records import Claim, Research, ResearchClaim, ResearchConflict, Source, find
-from panda.store.visits import Visit
-from panda.tools.contract import Ask, ToolContext, ToolResult
-from panda.tools.memory import entities_of
-from panda.tools.sources import (
+from panda.store.records import RatedSource, Research, ResearchClaim, ResearchConflict, ToolClaim, find
+from panda.store.visit_records import Visit
+from panda.tools.memory_tools import entities_of
+from panda.tools.search_sources import (
     choose,
     choose_read_well,
     choose_sources,
@@ -37,6 +36,7 @@ from panda.tools.sources import (
     site_of,
     subject_words,
 )
+from panda.tools.tool_contract import Ask, ToolContext, ToolResult
 from panda.tools.visits import client_of, files_of, last_seen_claims, refresh_visit
 from panda.web.addresses import parse_url
 
@@ -114,7 +114,7 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     contested = {claim.claim for conflict in record.conflicts for claim in conflict.claims}
     last_seen = [claim for visit_id in record.away for claim in last_seen_claims(visit_id, context)]
     claims = [
-        Claim(
+        ToolClaim(
             c.text,
             min(m.confidence or 0.0 for m in c.claims),
             source,
@@ -124,7 +124,7 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
         for c in record.conflicts
     ]
     claims += [
-        Claim(c.claim, c.confidence, c.provenance or source, NodeKind.VISIT.id(c.visit_id), expires_at)
+        ToolClaim(c.claim, c.confidence, c.provenance or source, NodeKind.VISIT.id(c.visit_id), expires_at)
         for c in record.claims
         if c.claim not in contested
     ]
@@ -153,7 +153,7 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
 
 
 def _read(
-    sources: Sequence[Source], context: ToolContext, *, anew: bool = False
+    sources: Sequence[RatedSource], context: ToolContext, *, anew: bool = False
 ) -> tuple[list[_Page], list[str], list[str]]:
     """The pages, a line for each that could not be read, and earlier visits of these."""
     pages: list[_Page] = []
@@ -201,7 +201,7 @@ def _usable(
         return Option(page.id, f"{quality:.2f} {page.node.title}", (), quality), page
 
     def again(page: _Page) -> tuple[Option, _Page] | None:
-        source = Source(page.visit.manifest.url, page.node.title, 0.0, chosen=True)
+        source = RatedSource(page.visit.manifest.url, page.node.title, 0.0, chosen=True)
         read, _, _ = _read([source], context, anew=True)
         return rated(replace(read[0], id=page.id)) if read else None
 

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from panda.documents.evidence import find_claims
-from panda.documents.text import count_noun, nearest, one_line
+from panda.documents.safe_text import count_noun, nearest, one_line
 from panda.errors import Problem, UsageError
 from panda.extensible_table import ExtensibleTable
 from panda.messages.wording import PAGE_ADDRESS
 from panda.tools.content import generate_content
-from panda.tools.contract import ArgumentSource, Tool, ToolContext, ToolResult
-from panda.tools.memory import MEMORY_TOOLS
+from panda.tools.memory_tools import MEMORY_TOOLS
+from panda.tools.tool_contract import ArgumentSource, Tool, ToolContext, ToolResult
 from panda.tools.web import WEB_TOOLS
 
 TOOLS: Mapping[str, Tool] = ExtensibleTable(

@@ -6,21 +6,21 @@ from pathlib import Path
 
 from msgspec import structs
 
-from panda.documents.records import decode
+from panda.documents.record_codec import decode
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Node, visit_lines
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.store.node_id import NodeKind
-from panda.store.records import Claim, Extracted, Line, Manifest, StepEntity
-from panda.store.visits import Visit, place_visit, write_visit
-from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.memory import best_items, claims_of, entities_of
+from panda.store.records import Extracted, Line, Manifest, StepEntity, ToolClaim
+from panda.store.visit_records import Visit, place_visit, write_visit
+from panda.tools.memory_tools import best_items, claims_of, entities_of
+from panda.tools.tool_contract import ToolContext, ToolResult
 from panda.web.addresses import parse_url
 from panda.web.client import Validators, WebClient
 from panda.web.page import Page
-from panda.web.reading import read_page
+from panda.web.page_worker import read_page
 
 _MOST_LINES = 12
 
@@ -107,7 +107,7 @@ def _result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
     if context.folder is None and origin != "cache":  # it is kept nowhere
         lines = visit_lines(visit, context.store.clock())
         items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
-        claims = tuple(Claim(item.text, round(item.confidence, 2), manifest.url) for item in items)
+        claims = tuple(ToolClaim(item.text, round(item.confidence, 2), manifest.url) for item in items)
         return ToolResult("success", data=data, claims=claims)
     node = context.reader.load(NodeKind.VISIT.id(manifest.visit_id))
     return ToolResult(
@@ -152,7 +152,7 @@ def make_visit(page: Page, earlier_visit: Visit | None, context: ToolContext) ->
     return Visit(manifest, extracted, extraction.content), directory
 
 
-def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:
+def last_seen_claims(visit_id: str, context: ToolContext) -> list[ToolClaim]:
     """Return the lines of a page as it was last read, each with that date; [] if the visit cannot be read."""
     try:
         node = context.reader.load(NodeKind.VISIT.id(visit_id))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from msgspec import Meta
 
-from panda.tools.contract import Arguments, QueryArguments, ToolContext, ToolResult, tool
+from panda.tools.tool_contract import Arguments, QueryArguments, ToolContext, ToolResult, tool
 
 if TYPE_CHECKING:  # loading it takes a quarter of a second
     from panda.web.client import WebClient
@@ -108,7 +108,7 @@ def web_opener(allowed: Sequence[str], timeout_seconds: float) -> "Callable[[], 
 
     @cache
     def open_web() -> "WebClient":
-        from panda.web.reading import prepare_reading
+        from panda.web.page_worker import prepare_reading
 
         prepare_reading()  # it loads while this process loads what asks for pages
         from panda.web.addresses import AddressRules, parse_allowed

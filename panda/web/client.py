@@ -9,9 +9,9 @@ from httpx import Headers
 
 from panda.errors import WebError
 from panda.web.addresses import AddressRules, Url, parse_url
-from panda.web.connection import Deadline, Exchange, Resolve, resolve_host
+from panda.web.connection import HttpExchange, RequestDeadline, Resolve, resolve_host
 from panda.web.page import Page
-from panda.web.reading import decode_page, robots_allow
+from panda.web.page_worker import decode_page, robots_allow
 
 MOST_BYTES = 5_000_000
 """Most bytes of a page, packed and unpacked."""
@@ -138,9 +138,9 @@ class WebClient:
         robots: bool,
         check: Callable[[Url], None] | None,
         seconds: float | None = None,
-    ) -> Iterator["_Answer"]:
+    ) -> Iterator["_HttpResponse"]:
         left = self.timeout_seconds if seconds is None else min(seconds, self.timeout_seconds)
-        exchange = Exchange(self.rules, Deadline(left), self._resolve)
+        exchange = HttpExchange(self.rules, RequestDeadline(left), self._resolve)
 
         def allowed(at: Url) -> dict[str, str | None]:
             if check is not None:
@@ -160,7 +160,7 @@ class WebClient:
                 raise WebError(_status_text(answer.status, answer.headers), where=str(answer.url))
             yield answer
 
-    def _page(self, asked: Url, answer: "_Answer") -> Page:
+    def _page(self, asked: Url, answer: "_HttpResponse") -> Page:
         where = str(answer.url)
         headers = answer.headers
         etag = headers.get("etag")
@@ -197,7 +197,7 @@ class WebClient:
             last_modified=last_modified,
         )
 
-    def _check_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> None:
+    def _check_robots(self, exchange: HttpExchange, url: Url, allowed: _Headers) -> None:
         origin = url.origin
         if origin not in self._robots:
             self._robots[origin] = self._load_robots(exchange, replace(url, path="/robots.txt"), allowed)
@@ -207,7 +207,7 @@ class WebClient:
             why = down or "asks programs not to read this page"
             raise WebError(f"{origin}/robots.txt {why}", where=str(url), fix="open it in a browser")
 
-    def _load_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> str | None:
+    def _load_robots(self, exchange: HttpExchange, url: Url, allowed: _Headers) -> str | None:
         with _followed(exchange, url, allowed) as answer:
             if answer.status >= 500:
                 return None
@@ -220,7 +220,7 @@ class WebClient:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _HttpResponse:
     url: Url  # that answered, after redirects
     status: int  # HTTP status
     headers: Headers  # what came several times is joined
@@ -228,7 +228,7 @@ class _Answer:
 
 
 @contextmanager
-def _followed(exchange: Exchange, start: Url, headers: _Headers) -> Iterator[_Answer]:
+def _followed(exchange: HttpExchange, start: Url, headers: _Headers) -> Iterator[_HttpResponse]:
     at = start
     seen = {str(start)}
     while True:
@@ -236,7 +236,7 @@ def _followed(exchange: Exchange, start: Url, headers: _Headers) -> Iterator[_An
         with exchange.get(at, _REQUEST_HEADERS | own) as response:
             response_headers = Headers(response.headers)
             if response.status not in _REDIRECTS or "location" not in response_headers:
-                yield _Answer(at, response.status, response_headers, iter(response.iter_stream()))
+                yield _HttpResponse(at, response.status, response_headers, iter(response.iter_stream()))
                 return
         at = _redirected(at, response_headers["location"], seen, start=str(start))
 

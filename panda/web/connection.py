@@ -26,7 +26,7 @@ Resolve = Callable[[str, int], list[str]]
 _CONNECT_SECONDS = 10.0
 
 
-class Deadline:
+class RequestDeadline:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
@@ -44,10 +44,10 @@ def resolve_host(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-class Exchange:
+class HttpExchange:
     """One request after another, all within one deadline."""
 
-    def __init__(self, rules: AddressRules, deadline: Deadline, resolve: Resolve) -> None:
+    def __init__(self, rules: AddressRules, deadline: RequestDeadline, resolve: Resolve) -> None:
         self._deadline = deadline
         self._backend = _CheckedBackend(rules, deadline, resolve)
         self._pool: httpcore.ConnectionPool | None = None
@@ -93,7 +93,7 @@ class Exchange:
 
 
 class _CheckedBackend(httpcore.NetworkBackend):
-    def __init__(self, rules: AddressRules, deadline: Deadline, resolve: Resolve) -> None:
+    def __init__(self, rules: AddressRules, deadline: RequestDeadline, resolve: Resolve) -> None:
         self._rules = rules
         self._deadline = deadline
         self._resolve = resolve
@@ -157,7 +157,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
 class _TimedStream(httpcore.NetworkStream):
     """A stream on which no single wait outlasts the deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, deadline: RequestDeadline) -> None:
         self._stream = stream
         self._deadline = deadline
 

@@ -9,10 +9,10 @@ from typing import Any
 from panda.documents.evidence import find_claims
 from panda.documents.json_text import load_json
 from panda.documents.markdown import split_units
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.language.text import split_sentences
 from panda.language.words import phrases
-from panda.web.markup import Block, Markup, clean_text, parse_html, read_markup, render_html, with_body
+from panda.web.markup import Markup, MarkupBlock, clean_text, parse_html, read_markup, render_html, with_body
 from panda.web.page import Page
 from panda.web.structured import (
     ARTICLES,
@@ -65,8 +65,8 @@ class Extraction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading:
-    block: Block
+class _BlockReading:
+    block: MarkupBlock
     in_menu: bool  # stands in a menu, header or footer
     aside: bool  # stands in a part about other things: menus, related products, advertisements
     prices: tuple[str, ...]
@@ -105,8 +105,8 @@ def extract_page(page: Page) -> Extraction:
     return Extraction(str(fields.get("title", "")), page_type, {**fields, "zones": zones}, content, quality)
 
 
-def _read_blocks(blocks: Sequence[Block]) -> list[_Reading]:
-    readings: list[_Reading] = []
+def _read_blocks(blocks: Sequence[MarkupBlock]) -> list[_BlockReading]:
+    readings: list[_BlockReading] = []
     aside_level = 0
     for n, block in enumerate(blocks):
         if (level := block.level) and (not aside_level or level <= aside_level):
@@ -122,7 +122,7 @@ def _read_blocks(blocks: Sequence[Block]) -> list[_Reading]:
             stock = False if _finds("sold", block.text) else _finds("stocked", block.text) or None
         name = _name_before(blocks, n) if prices or stock is not None else ""
         readings.append(
-            _Reading(block=block, in_menu=in_menu, aside=aside, prices=prices, stock=stock, name=name)
+            _BlockReading(block=block, in_menu=in_menu, aside=aside, prices=prices, stock=stock, name=name)
         )
     return readings
 
@@ -131,7 +131,7 @@ def _finds(group: str, text: str) -> bool:
     return phrases("page_text.txt", group).search(text) is not None
 
 
-def _name_before(blocks: Sequence[Block], n: int) -> str:
+def _name_before(blocks: Sequence[MarkupBlock], n: int) -> str:
     for block in reversed(blocks[max(0, n - _NAME_BLOCKS) : n]):
         if block.in_navigation or block.tag == "h1":
             break
@@ -165,7 +165,12 @@ def _find_main_text(html: str, url: str) -> str:
 
 
 def _find_zones(
-    markup: Markup, readings: Sequence[_Reading], main_text: str, prices: Sequence[str], *, is_product: bool
+    markup: Markup,
+    readings: Sequence[_BlockReading],
+    main_text: str,
+    prices: Sequence[str],
+    *,
+    is_product: bool,
 ) -> list[dict[str, Any]]:
     """
     The zones of a page, the most telling ones first: at most one for each type and confidence, none empty.
@@ -192,7 +197,7 @@ def _find_zones(
 
 
 def _classify(
-    reading: _Reading, main_text: str, prices: Sequence[str], *, is_product: bool
+    reading: _BlockReading, main_text: str, prices: Sequence[str], *, is_product: bool
 ) -> tuple[str, float]:
     block = reading.block
     in_main = block.text in main_text
@@ -219,7 +224,7 @@ def _classify(
 def _judge(
     page_type: str,
     fields: Mapping[str, Any],
-    readings: Sequence[_Reading],
+    readings: Sequence[_BlockReading],
     main_text: str,
     price_texts: Mapping[str, str],
 ) -> float:
@@ -264,7 +269,9 @@ def _judge(
     return round(max(_WORST, min(_BEST, score)), 2)
 
 
-def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> tuple[str, dict[str, Any]]:
+def _identify(
+    markup: Markup, readings: Sequence[_BlockReading], main_text: str
+) -> tuple[str, dict[str, Any]]:
     meta = meta_fields(markup.meta)
     heading = next((b.text for b in markup.blocks if b.tag == "h1" and not b.in_navigation), "")
     title = (heading or meta.get("title") or _SITE_TITLE.sub("", markup.title))[:_TITLE_CHARS]
@@ -303,7 +310,7 @@ def _pick(fields: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _complete_product(
-    fields: dict[str, Any], markup: Markup, readings: Sequence[_Reading], texts: Mapping[str, str]
+    fields: dict[str, Any], markup: Markup, readings: Sequence[_BlockReading], texts: Mapping[str, str]
 ) -> None:
     """Adds what the page's text says; *texts* are all prices in it, by value, as it writes them."""
     own = dict.fromkeys(value for reading in readings for value in reading.prices)
@@ -332,7 +339,7 @@ def _complete_product(
         del fields[key]
 
 
-def _listed(readings: Sequence[_Reading]) -> list[dict[str, str]]:
+def _listed(readings: Sequence[_BlockReading]) -> list[dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for n, reading in enumerate(readings):
         name = reading.name
@@ -346,7 +353,11 @@ def _listed(readings: Sequence[_Reading]) -> list[dict[str, str]]:
 
 
 def _content(
-    page_type: str, fields: Mapping[str, Any], markup: Markup, readings: Sequence[_Reading], main_text: str
+    page_type: str,
+    fields: Mapping[str, Any],
+    markup: Markup,
+    readings: Sequence[_BlockReading],
+    main_text: str,
 ) -> str:
     title = f"# {fields['title']}" if fields.get("title") else ""
     if page_type in ("article", "page") and len(main_text.split()) >= _MAIN_WORDS:

@@ -348,7 +348,7 @@ def _text_in(element: HtmlElement, most_chars: int, *, struck: bool) -> tuple[st
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class MarkupBlock:
     text: str  # one line
     tag: str  # element that holds it: p, h1, li, td, …
     hints: str  # names of the elements around it, with their class, id, itemprop and role; in small letters
@@ -364,7 +364,7 @@ class Block:
 
 @dataclass
 class Markup:
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[MarkupBlock] = field(default_factory=list)
     """In document order, without what was read as a table or a pair, and without repetitions."""
     title: str = ""  # of <title>
     meta: dict[str, str] = field(default_factory=dict)
@@ -418,7 +418,7 @@ class _Open:
         if len(self.hints) < _HINTS_CHARS:
             self.hints += f" {names[:_NAMES_CHARS]}".rstrip().lower()
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MarkupBlock]:
         text = squeeze("".join(self.texts))
         share = min(1.0, self.link_chars / max(1, len(text)))
         while text:
@@ -426,7 +426,7 @@ class _Open:
             if end > _BLOCK_CHARS:
                 end = text.rfind(" ", 0, _BLOCK_CHARS) + 1 or _BLOCK_CHARS
             part = text[:end].strip()
-            yield Block(
+            yield MarkupBlock(
                 text=part,
                 tag=self.tag,
                 hints=self.hints,
@@ -437,7 +437,7 @@ class _Open:
             text = text[end:]
 
 
-def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
+def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[MarkupBlock]:
     """Every stretch of text, in document order; without recursion, since pages nest deeply."""
     from lxml import etree
 

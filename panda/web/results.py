@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from panda.documents.json_text import load_json
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.errors import WebError
 from panda.web.markup import clean_text, parse_html, text_of
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from panda.compression.compress import compress
+from panda.compression.compressor import compress
 from panda.compression.plans import detect_format, parse_document
 from panda.models.cl100k import count_tokens
 

@@ -18,7 +18,7 @@ from panda.documents.context import (
     render_context,
     render_section,
 )
-from panda.documents.text import escape_text, unescape_text
+from panda.documents.safe_text import escape_text, unescape_text
 from panda.errors import DocumentError
 
 FRONT = FrontMatter(

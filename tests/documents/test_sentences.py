@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.documents.markdown import split_units
-from panda.documents.text import strip_citations
+from panda.documents.safe_text import strip_citations
 from panda.language.text import split_sentences
 
 PROSE = st.text(st.sampled_from("abIE.!?,;: $€0197\n\t()[]\"'…-"), max_size=80)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.addons.exchange.files import JsonListError, read_entries
+from panda.addons.exchange.export_files import JsonListError, read_entries
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

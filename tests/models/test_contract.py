@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
-from panda.models.contract import GenerateParams, Message, Model
 from panda.models.llama.model import LlamaCppModel
+from panda.models.model_contract import GenerateParams, Message, Model
 from tests.models.conftest import Server, reply
 
 CHAT = (Message("system", "You are brief."), Message("user", "Name a colour."))

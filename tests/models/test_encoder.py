@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 from panda.errors import ModelFileError
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import parse_models_file
 from panda.store.layout import asset
 
 _LAYERS = "layers: {}\n"
 
 
-def _layers(tmp_path: Path, text: str) -> Layers:
-    return Layers(parse_models_file(text, path=tmp_path / "models.yaml"), cache_dir=tmp_path, environ={})
+def _layers(tmp_path: Path, text: str) -> LoadedLayers:
+    return LoadedLayers(
+        parse_models_file(text, path=tmp_path / "models.yaml"), cache_dir=tmp_path, environ={}
+    )
 
 
 def _convert() -> ModuleType:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from panda.errors import ModelAwayError, ModelFileError, ModelTimeoutError
-from panda.models.contract import GenerateParams, Message
+from panda.models.model_contract import GenerateParams, Message
 from panda.models.openai import OpenAiModel
 from tests.loopback import Answer, reply
 from tests.models.conftest import Server
@@ -220,7 +220,7 @@ def test_a_busy_server_is_not_dead(status: int, server: Server) -> None:
 WORKERS = """\
 import sys
 from contextlib import closing, contextmanager
-from panda.models.contract import GenerateParams, Message
+from panda.models.model_contract import GenerateParams, Message
 from panda.models.models_file import ModelSpec
 from panda.models.openai import OpenAiModel
 from panda.runs.pool import Chain, Processes, run_chains

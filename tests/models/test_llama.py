@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from panda.errors import HaltError, ModelFileError, ModelTimeoutError
-from panda.models.contract import Deadline, GenerateParams, Message, ScoreCase, ScoreParams
-from panda.models.llama.context import KeptPrefixes, LlamaContext
 from panda.models.llama.gguf import GgufFile, Weights, find_gguf
+from panda.models.llama.llama_context import KeptPrefixes, LlamaContext
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel, Sampler, render_parts, tokenise_parts
+from panda.models.model_contract import Deadline, GenerateParams, Message, ScoreCase, ScoreParams
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import lower_limits
 from panda.store.layout import asset

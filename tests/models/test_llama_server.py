@@ -14,9 +14,9 @@ import pytest
 from msgspec import structs
 
 from panda.errors import ContextWindowError, ModelAwayError
-from panda.models.contract import GenerateParams, Message
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.llama.gguf import find_gguf
+from panda.models.model_contract import GenerateParams, Message
 from panda.models.models_file import parse_models_file
 from panda.models.openai import OpenAiModel
 from panda.models.survey import check_models
@@ -44,7 +44,7 @@ main()
 
 
 @pytest.fixture
-def layers(tmp_path: Path) -> Iterator[Layers]:
+def layers(tmp_path: Path) -> Iterator[LoadedLayers]:
     """Models of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -55,7 +55,7 @@ def layers(tmp_path: Path) -> Iterator[Layers]:
     with (
         (tmp_path / "server.log").open("wb") as log,
         subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as server,
-        Layers(
+        LoadedLayers(
             parse_models_file(MODELS.format(port=port), path=tmp_path / "models.yaml"),
             cache_dir=tmp_path,
             environ={},
@@ -68,7 +68,7 @@ def layers(tmp_path: Path) -> Iterator[Layers]:
             server.terminate()
 
 
-def _wait_for(layers: Layers, server: "subprocess.Popen[bytes]", log: Path) -> None:
+def _wait_for(layers: LoadedLayers, server: "subprocess.Popen[bytes]", log: Path) -> None:
     model = layers.model("MIND")
     assert isinstance(model, OpenAiModel)
     for _ in range(600):
@@ -80,7 +80,7 @@ def _wait_for(layers: Layers, server: "subprocess.Popen[bytes]", log: Path) -> N
     raise AssertionError(log.read_text())
 
 
-def test_its_dialect_is_found(layers: Layers) -> None:
+def test_its_dialect_is_found(layers: LoadedLayers) -> None:
     """The server answers json_schema with 500, and takes a schema beside json_object."""
     (state,) = check_models(layers._file, lambda: layers)
     assert state.error is None
@@ -88,7 +88,7 @@ def test_its_dialect_is_found(layers: Layers) -> None:
     assert (state.trial.structured, state.trial.thinks) == ("json_object", False)
 
 
-def test_long_limits_do_not_crash_it(layers: Layers) -> None:
+def test_long_limits_do_not_crash_it(layers: LoadedLayers) -> None:
     """A schema whose texts may have 6,000 characters gets a reply; sent whole it is a segmentation fault."""
     model = layers.model("MIND")
     text = {"type": "string", "maxLength": 6000}
@@ -98,7 +98,7 @@ def test_long_limits_do_not_crash_it(layers: Layers) -> None:
     assert completion.text.lstrip().startswith("{")
 
 
-def test_its_log_probabilities_are_placed_in_the_reply(layers: Layers) -> None:
+def test_its_log_probabilities_are_placed_in_the_reply(layers: LoadedLayers) -> None:
     """The tokens that it tells stand where the reply has them, the chosen value among them."""
     schema = {
         "type": "object",
@@ -115,7 +115,7 @@ def test_its_log_probabilities_are_placed_in_the_reply(layers: Layers) -> None:
     assert -20 < logprob < 0
 
 
-def test_a_prompt_that_is_too_long_for_it_is_told(layers: Layers) -> None:
+def test_a_prompt_that_is_too_long_for_it_is_told(layers: LoadedLayers) -> None:
     """Its refusal of a prompt beyond its window names the window, whatever n_ctx says."""
     params = GenerateParams(temperature=0, max_tokens=60, seed=0, timeout_seconds=60)
     prompt = "The sky is wide and clear today. " * 300

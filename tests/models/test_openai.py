@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, Problem, ReplyError
-from panda.models.contract import GenerateParams, Message, Usage
+from panda.models.model_contract import GenerateParams, Message, Usage
 from panda.models.models_file import DIALECTS
 from tests.loopback import Answer, reply
 from tests.models.conftest import Server

@@ -6,8 +6,8 @@ import pytest
 
 from panda.documents.pictures import Picture, parse_picture
 from panda.errors import ModelFileError
-from panda.models.contract import GenerateParams, Message, Model
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
+from panda.models.model_contract import GenerateParams, Message, Model
 from panda.models.models_file import parse_models_file
 from tests.models.conftest import Server
 from tests.models.projectors import png, write_projector
@@ -15,11 +15,11 @@ from tests.models.projectors import png, write_projector
 PARAMS = GenerateParams(temperature=0, max_tokens=4, seed=1, timeout_seconds=60)
 
 
-def layers_of(directory: Path, cache_dir: Path, entry: str) -> Layers:
+def layers_of(directory: Path, cache_dir: Path, entry: str) -> LoadedLayers:
     """The models of a file whose EYES is the embedded model with some more keys."""
     text = f"models:\n  a: {{backend: llama_cpp, location: 'builtin:smollm2-135m', n_ctx: 512{entry}}}\n"
     file = parse_models_file(f"{text}layers: {{EYES: a}}\n", path=directory / "models.yaml")
-    return Layers(file, cache_dir=cache_dir, environ={})
+    return LoadedLayers(file, cache_dir=cache_dir, environ={})
 
 
 def ask(model: Model, *pictures: Picture) -> list[Message]:

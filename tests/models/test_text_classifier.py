@@ -9,7 +9,7 @@ import pytest
 from panda.errors import FileFormatError
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
-from panda.models.layers import Layers
+from panda.models.layers import LoadedLayers
 from panda.models.models_file import parse_models_file
 from panda.models.text_classifier import load_classifier
 from panda.offline.encoded_texts import CLASSIFIERS
@@ -25,7 +25,7 @@ FILES = sorted({*CLASSIFIERS.glob("*.json"), WEIGHTS} - {CLASSIFIERS / "answer.j
 def encoder(tmp_path: Path) -> Iterator[KeptEncoder]:
     """Yield the packaged encoder, its vectors kept in an empty store."""
     models = parse_models_file("models: {}\nlayers: {}\n", path=tmp_path / "models.yaml")
-    with Layers(models, cache_dir=tmp_path, environ={}) as layers:
+    with LoadedLayers(models, cache_dir=tmp_path, environ={}) as layers:
         packaged = layers.encoder()
         assert packaged is not None
         yield KeptEncoder(packaged, VectorStore(Layout(tmp_path)))

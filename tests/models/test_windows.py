@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.models.contract import Message
+from panda.models.model_contract import Message
 from panda.models.windows import count_least_tokens
 
 ENGLISH = "The laptop costs six hundred and ninety-seven dollars, as the page of the shop says. "

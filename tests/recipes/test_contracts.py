@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from panda.steps import all_steps
-from panda.steps.contract import StepContract
+from panda.steps.step_contract import StepContract
 from tests.api import ROOT, Panda, ScriptedPanda
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from panda.recipes.book import RecipeBook
-from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_file import Recipe
 from panda.recipes.schema import asked_properties, longest_chars, lower_limits, plain_schema
 from panda.store.layout import asset
 

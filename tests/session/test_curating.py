@@ -16,7 +16,7 @@ from panda.session.registry import (
     uses_excluded,
     with_written,
 )
-from panda.store.carry import EMPTY, Carry, Curation, Entity, Listed, State
+from panda.store.carry import EMPTY, Carry, Curation, Entity, ListedEntity, State
 
 Action = Literal["retain", "demote", "drop", "clear_all"]
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
@@ -211,7 +211,7 @@ def test_ranks_pass_over_what_was_put_aside() -> None:
     """The cheapest is the cheapest of what is left, and ranking brings nothing back."""
     state = carry(b="dropped")
     texts = {"a": "Lenovo LOQ 15: $697", "b": "HP Victus 15: $599", "e": "Ferry: $900"}
-    items = tuple(Listed(ref=ref, text=text) for ref, text in texts.items())
+    items = tuple(ListedEntity(ref=ref, text=text) for ref, text in texts.items())
     listing = replace(state.registry.listing, items=items, turn=1)
     state = replace(state, registry=replace(state.registry, listing=listing))
     (found,) = find_references("how heavy is the cheapest?", state)

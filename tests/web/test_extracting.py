@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panda.compression.compress import compress
+from panda.compression.compressor import compress
 from panda.models.cl100k import count_tokens
 from panda.store.files import render_json
 from panda.web.decoding import decode_body

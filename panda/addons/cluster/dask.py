@@ -15,7 +15,7 @@ from uuid import uuid4
 import msgspec
 
 from panda.errors import BugError, CheckError, Problem, TryAgainError, UsageError
-from panda.index.index import copy_database
+from panda.index.full_text import copy_database
 from panda.runs.item import BatchWorker, OpenModels
 from panda.runs.ledger import Fingerprint, fingerprint_now
 from panda.runs.past import Start

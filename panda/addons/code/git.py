@@ -18,11 +18,11 @@ from typing import TypedDict
 
 from panda.addons.code.processes import MOST_OUTPUT_BYTES, Ran, run_process
 from panda.addons.code.project import Project, project_of, written_name
-from panda.documents.text import count_noun
+from panda.documents.safe_text import count_noun
 from panda.errors import UsageError
 from panda.store.files import look_beneath, read_beneath, work_directory
-from panda.store.records import Claim
-from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
+from panda.store.records import ToolClaim
+from panda.tools.tool_contract import Arguments, ToolContext, ToolResult, tool
 
 _OURS = (
     *("safe.bareRepository=explicit", "protocol.allow=never", "core.fsmonitor=false", "core.quotePath=false"),
@@ -72,7 +72,7 @@ def show_status(arguments: Arguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_Status(changes=shown_entries, left_out=len(entries) - len(shown_entries)),
-        claims=(Claim(count if entries else "nothing has changed", 1.0, "git status"),),
+        claims=(ToolClaim(count if entries else "nothing has changed", 1.0, "git status"),),
         text="\n".join(shown_entries),
     )
 
@@ -107,11 +107,11 @@ def show_diff(arguments: Arguments, context: ToolContext) -> ToolResult:
         verb = "differs from the last commit" if files == 1 else "differ from the last commit"
     else:
         verb = "is to be in the first commit" if files == 1 else "are to be in the first commit"
-    claims = [Claim(f"{at_least}{count_noun(files, 'file')} {verb}", 1.0, "git diff")]
+    claims = [ToolClaim(f"{at_least}{count_noun(files, 'file')} {verb}", 1.0, "git diff")]
     if ran.left_out_bytes:
         diff = diff[: diff.rfind("\n") + 1]
         left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"
-        claims.append(Claim(left, 1.0, "git diff"))
+        claims.append(ToolClaim(left, 1.0, "git diff"))
     return ToolResult(
         "success",
         data=_Diff(diff=diff, files=files, left_out_bytes=ran.left_out_bytes),

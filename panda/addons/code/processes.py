@@ -14,11 +14,11 @@ from typing import Annotated, Literal, TypedDict
 from msgspec import Meta
 
 from panda.addons.code.project import Project, project_of
-from panda.documents.text import one_line
+from panda.documents.safe_text import one_line
 from panda.errors import LimitError, UsageError
 from panda.store.files import umask_of_user
-from panda.store.records import Claim
-from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
+from panda.store.records import ToolClaim
+from panda.tools.tool_contract import Arguments, ToolContext, ToolResult, tool
 
 MOST_OUTPUT_BYTES = 200_000
 """How much of an output is kept, unless somebody wants more."""
@@ -152,6 +152,6 @@ def run_command(arguments: _CommandArguments, context: ToolContext) -> ToolResul
             output=output,
             left_out_bytes=ran.left_out_bytes,
         ),
-        claims=(Claim(f"{name} {how}{last_line}", 1.0, f"panda.toml#{name}"),),
+        claims=(ToolClaim(f"{name} {how}{last_line}", 1.0, f"panda.toml#{name}"),),
         text="\n".join(lines[-_SHOWN_LINES:]),
     )

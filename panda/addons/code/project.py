@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import structs
 
 from panda.addons.code.obeyed import is_obeyed
-from panda.documents.text import visible
+from panda.documents.safe_text import visible
 from panda.errors import UsageError
 from panda.settings import Settings, process_environment
 from panda.store.files import (
@@ -31,7 +31,7 @@ from panda.store.files import (
     write_beneath,
 )
 from panda.store.records import Step
-from panda.tools.contract import ToolContext
+from panda.tools.tool_contract import ToolContext
 
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})
 _GIT_FILES = frozenset({".gitattributes", ".gitmodules", ".gitconfig"})

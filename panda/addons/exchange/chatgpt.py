@@ -9,8 +9,8 @@ from panda.addons.exchange.conversation import (
     Conversation,
     ConversationError,
     ExportRecord,
+    ImportedMessage,
     Kind,
-    Message,
     Role,
     branch_to,
     clean_text,
@@ -36,7 +36,7 @@ class _Content(ExportRecord, frozen=True):
     language: str | None = None
 
 
-class _Message(ExportRecord, frozen=True):
+class _ChatGptMessage(ExportRecord, frozen=True):
     author: _Author
     content: _Content | None = None
     create_time: float | str | None = None
@@ -44,13 +44,13 @@ class _Message(ExportRecord, frozen=True):
     metadata: dict[str, Any] | None = None
 
 
-class _Node(ExportRecord, frozen=True):
+class _ChatGptNode(ExportRecord, frozen=True):
     message: Any = None
     parent: str | None = None
 
 
-class _Conversation(ExportRecord, frozen=True):
-    mapping: dict[str, _Node]
+class _ChatGptConversation(ExportRecord, frozen=True):
+    mapping: dict[str, _ChatGptNode]
     conversation_id: str | None = None
     id: str | None = None
     title: str | None = None
@@ -61,7 +61,7 @@ class _Conversation(ExportRecord, frozen=True):
 
 def parse_chatgpt(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
-    record = _Conversation.of(value)
+    record = _ChatGptConversation.of(value)
     nodes = record.mapping
     own_id = record.conversation_id or record.id or next(iter(nodes), None)
     if own_id is None:
@@ -77,7 +77,7 @@ def parse_chatgpt(value: object) -> Conversation:
     return Conversation(session_of("chatgpt", own_id), clean_text(record.title), at, messages, +left)
 
 
-def _newest(nodes: dict[str, _Node]) -> str | None:
+def _newest(nodes: dict[str, _ChatGptNode]) -> str | None:
     """The message said last, of those that nothing follows: where no node is named as the current one."""
     parents = {node.parent for node in nodes.values()}
 
@@ -89,15 +89,15 @@ def _newest(nodes: dict[str, _Node]) -> str | None:
     return max((key for key in reversed(nodes) if key not in parents), key=said_at, default=None)
 
 
-def _message(value: object, left: Counter[Kind]) -> Message | None:
+def _message(value: object, left: Counter[Kind]) -> ImportedMessage | None:
     """Return a message; None for one that nobody saw. Parts of it that cannot come in are counted."""
     if value is None:
         return None
     try:
-        record = _Message.of(value)
+        record = _ChatGptMessage.of(value)
     except ConversationError:
         left["damaged message"] += 1
-        return Message(None, "", None)
+        return ImportedMessage(None, "", None)
     content = record.content or _Content()
     role = record.author.role
     metadata = record.metadata or {}
@@ -113,7 +113,7 @@ def _message(value: object, left: Counter[Kind]) -> Message | None:
     elif text is None:
         left["other content"] += 1
     else:
-        return Message(cast("Role", role), clean_text(text), read_moment(record.create_time))
+        return ImportedMessage(cast("Role", role), clean_text(text), read_moment(record.create_time))
     return None
 
 

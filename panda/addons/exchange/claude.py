@@ -8,8 +8,8 @@ from panda.addons.exchange.conversation import (
     Conversation,
     ConversationError,
     ExportRecord,
+    ImportedMessage,
     Kind,
-    Message,
     Role,
     branch_to,
     clean_text,
@@ -29,7 +29,7 @@ _KINDS: dict[object, Kind] = {
 }
 
 
-class _Message(ExportRecord, frozen=True):
+class _ClaudeMessage(ExportRecord, frozen=True):
     sender: str
     uuid: str | None = None
     text: str | None = None
@@ -40,7 +40,7 @@ class _Message(ExportRecord, frozen=True):
     files: list[Any] | None = None
 
 
-class _Conversation(ExportRecord, frozen=True):
+class _ClaudeConversation(ExportRecord, frozen=True):
     chat_messages: list[Any]
     uuid: str
     name: str | None = None
@@ -50,7 +50,7 @@ class _Conversation(ExportRecord, frozen=True):
 
 def parse_claude(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
-    record = _Conversation.of(value)
+    record = _ClaudeConversation.of(value)
     left: Counter[Kind] = Counter()
     records = [_record(record.chat_messages, at) for at in range(len(record.chat_messages))]
     branch = _select_branch(records, record.current_leaf_message_uuid)
@@ -60,10 +60,10 @@ def parse_claude(value: object) -> Conversation:
     return Conversation(session_of("claude", record.uuid), clean_text(record.name), at, messages, +left)
 
 
-def _record(values: Sequence[Any], at: int) -> _Message:
+def _record(values: Sequence[Any], at: int) -> _ClaudeMessage:
     """A message; of one that does not read only what links it: what it says, else what stands around it."""
     try:
-        return _Message.of(values[at])
+        return _ClaudeMessage.of(values[at])
     except ConversationError:
         before = _object_at(values, at - 1)
         own = _object_at(values, at)
@@ -71,7 +71,7 @@ def _record(values: Sequence[Any], at: int) -> _Message:
         ids = (own.get("uuid"), after.get("parent_message_uuid"))
         parents = (own.get("parent_message_uuid"), before.get("uuid"))
         uuid, parent = (next((key for key in keys if isinstance(key, str)), None) for keys in (ids, parents))
-        return _Message("", uuid, parent_message_uuid=parent)
+        return _ClaudeMessage("", uuid, parent_message_uuid=parent)
 
 
 def _object_at(values: Sequence[Any], at: int) -> Mapping[str, Any]:
@@ -79,9 +79,9 @@ def _object_at(values: Sequence[Any], at: int) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _select_branch(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
+def _select_branch(records: Sequence[_ClaudeMessage], leaf: str | None) -> Sequence[_ClaudeMessage]:
     """The messages of the branch that ends with the current or the last one; all where none has a parent."""
-    by_id: dict[str, _Message] = {}
+    by_id: dict[str, _ClaudeMessage] = {}
     for record in records:
         if record.uuid is not None and (record.sender or record.uuid not in by_id):
             by_id[record.uuid] = record
@@ -92,10 +92,10 @@ def _select_branch(records: Sequence[_Message], leaf: str | None) -> Sequence[_M
     return [by_id[key] for key in branch_to(leaf if leaf in by_id else next(reversed(by_id)), parents)]
 
 
-def _message(record: _Message, left: Counter[Kind]) -> Message:
+def _message(record: _ClaudeMessage, left: Counter[Kind]) -> ImportedMessage:
     if record.sender not in _SIDES:
         left["damaged message"] += 1
-        return Message(None, "", None)
+        return ImportedMessage(None, "", None)
     left["file"] += len(record.attachments or ()) + len(record.files or ())
     blocks = objects_in(record.content)
     left["other content"] += len(record.content or ()) - len(blocks)
@@ -106,4 +106,4 @@ def _message(record: _Message, left: Counter[Kind]) -> Message:
         else:
             left[_KINDS.get(str(kind), "other content")] += 1
     text = clean_text("\n\n".join(text for text in texts if text.strip()))
-    return Message(_SIDES[record.sender], text, read_moment(record.created_at))
+    return ImportedMessage(_SIDES[record.sender], text, read_moment(record.created_at))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from panda.documents.json_text import whole_characters
-from panda.documents.records import check_instant
+from panda.documents.record_codec import check_instant
 from panda.documents.times import parse_time
 from panda.store.layout import is_id
 
@@ -58,7 +58,7 @@ class ExportRecord(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Message:
+class ImportedMessage:
     """What one side said at once."""
 
     role: Role | None  # who said it; None for a message that does not read
@@ -73,7 +73,7 @@ class Conversation:
     session: str  # session id, made of the conversation's own id
     title: str  # its title; "" if it has none
     at: datetime | None  # when it began, if it says so
-    messages: Sequence[Message]  # in order
+    messages: Sequence[ImportedMessage]  # in order
     left: Mapping[Kind, int]  # what of it does not come in, beside what the messages themselves show
 
 
@@ -112,10 +112,12 @@ def exchanges_of(conversation: Conversation) -> tuple[list[Exchange], Counter[Ki
     return exchanges, +left
 
 
-def _sides(messages: Iterable[Message]) -> Iterator[tuple[list[Message], list[Message]]]:
+def _sides(
+    messages: Iterable[ImportedMessage],
+) -> Iterator[tuple[list[ImportedMessage], list[ImportedMessage]]]:
     """Yield the messages of the user with the replies to them, in order; one of both may be empty."""
-    asked: list[Message] = []
-    replied: list[Message] = []
+    asked: list[ImportedMessage] = []
+    replied: list[ImportedMessage] = []
     for message in messages:
         if message.role is None or (message.role == "user" and replied):
             yield asked, replied

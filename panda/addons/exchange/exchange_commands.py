@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from panda.cli.command import (
-    Document,
     Invocation,
     NewUser,
+    OutputDocument,
+    OutputTable,
     Result,
-    Table,
     argument,
     flag,
     option,
@@ -19,7 +19,7 @@ from panda.cli.command import (
     requires,
 )
 from panda.cli.completion import complete_sessions, complete_turns
-from panda.documents.text import count_noun
+from panda.documents.safe_text import count_noun
 from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
 from panda.store.files import work_directory
@@ -27,7 +27,7 @@ from panda.store.layout import UserStore
 
 if TYPE_CHECKING:
     from panda.addons.exchange.export import Export, Format
-    from panda.addons.exchange.files import ExportFile, Source
+    from panda.addons.exchange.export_files import ExportFile, Source
     from panda.addons.exchange.intake import Imported
 
 _MOST_TOLD = 20  # damaged conversations that are named on stderr
@@ -108,7 +108,9 @@ def _exported(exported: "Export", form: str, out: Path | None) -> Result:
         "lines": list(exported.lines) if out is None and form != "markdown" else None,
         "text": exported.text if out is None and form == "markdown" else None,
     }
-    body = "" if out is not None else Document(exported.text.encode("utf-8"), markdown=form == "markdown")
+    body = (
+        "" if out is not None else OutputDocument(exported.text.encode("utf-8"), markdown=form == "markdown")
+    )
     damaged = [skipped for skipped in exported.left_out if skipped.is_damage]
     if not damaged and exported.turns:
         return Result(data, body)
@@ -160,7 +162,7 @@ def import_conversations(
 @contextmanager
 def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
     """The file; what comes through a pipe, and can be read only once, is kept in one meanwhile."""
-    from panda.addons.exchange.files import copy_limited
+    from panda.addons.exchange.export_files import copy_limited
 
     path = Path(file)
     if file != "-" and (path.is_file() or not path.exists() or path.is_dir()):
@@ -177,7 +179,7 @@ def _open_export(
     invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
 ) -> "ExportFile":
     """Return the file to import; if it names no users, the one of the settings must be there."""
-    from panda.addons.exchange.files import ExportFile
+    from panda.addons.exchange.export_files import ExportFile
 
     export_file = ExportFile(path, name, _source_of(path, name, word))
     settings = invocation.settings
@@ -187,7 +189,7 @@ def _open_export(
 
 
 def _source_of(path: Path, name: str, word: str | None) -> "Source":
-    from panda.addons.exchange.files import SOURCES, find_source
+    from panda.addons.exchange.export_files import SOURCES, find_source
 
     if word is not None and word not in SOURCES:
         message = f"--from says which program made the file; {word!r} is none that is known"
@@ -222,6 +224,6 @@ def _imported(
             kinds = ", ".join(f"{kind}: {count:,}" for kind, count in done.counts.items())
             invocation.reporter.step(f"left out: {kinds} (--json lists them)")
     if dry_run:
-        return Result(data, Table(("what", "count"), rows))
+        return Result(data, OutputTable(("what", "count"), rows))
     invocation.reporter.step(f"{done.created} saved, {done.unchanged} there already")
     return Result(data)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from panda.documents.context import Phase
 from panda.documents.memory_file import is_statement
 from panda.documents.progress import progress
-from panda.documents.text import UNSAFE, visible
+from panda.documents.safe_text import UNSAFE, visible
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, UsageError
 from panda.memory.gathered import answer_items
@@ -20,7 +20,7 @@ from panda.store.layout import DOCUMENTS_JSON, RESPONSE_MD
 from panda.store.outcome import UNANSWERED, outcome_of
 from panda.store.records import IndexSummary, Metadata
 from panda.store.turns import TurnFolder
-from panda.store.visits import SAVED_STATUSES
+from panda.store.visit_records import SAVED_STATUSES
 
 Format = Literal["queries", "jsonl", "markdown"]
 FORMATS: tuple[Format, ...] = ("queries", "jsonl", "markdown")

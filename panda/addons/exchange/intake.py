@@ -13,14 +13,14 @@ from itertools import count, islice
 from pathlib import Path
 
 from panda.addons.exchange.conversation import Conversation, ConversationError, Kind, exchanges_of
-from panda.addons.exchange.files import ExportFile
+from panda.addons.exchange.export_files import ExportFile
 from panda.documents.context import ContextDocument, FrontMatter, Phase, Section, Text, render_context
 from panda.documents.json_text import load_json, may_hold_halves
 from panda.documents.progress import progress
-from panda.documents.records import check_instant
+from panda.documents.record_codec import check_instant
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, ImportFileError, Location, Problem
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.session.file import write_imported
 from panda.store.files import (
     held_lock,

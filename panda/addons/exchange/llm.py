@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from panda.addons.exchange.conversation import (
     Conversation,
+    ImportedMessage,
     Kind,
-    Message,
     Watch,
     clean_text,
     objects_in,
@@ -49,7 +49,7 @@ class _Logged(NamedTuple):
 
     conversation: str  # id of its conversation; its own where it stands alone
     id: str  # grows with time
-    messages: list[Message]
+    messages: list[ImportedMessage]
     left: Counter[Kind]
 
 
@@ -82,7 +82,7 @@ class LlmLog:
         with self._reading() as database:
             logged = heapq.merge(_responses(database), _turns(database), key=lambda call: call[:2])
             for own_id, calls in groupby(logged, key=lambda call: call.conversation):
-                messages: list[Message] = []
+                messages: list[ImportedMessage] = []
                 left: Counter[Kind] = Counter()
                 for call in calls:
                     messages += call.messages
@@ -141,10 +141,10 @@ def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
         left = attached[row["id"]]
         messages = []
         if query := clean_text(row["prompt"]):
-            messages.append(Message("user", query, read_moment(row["datetime_utc"])))
+            messages.append(ImportedMessage("user", query, read_moment(row["datetime_utc"])))
         reply = clean_text(row["response"])
         if reply or not left["tool message"]:  # else the reply is yet to come
-            messages.append(Message("assistant", reply, None))
+            messages.append(ImportedMessage("assistant", reply, None))
         yield _Logged(str(row["conversation"]), str(row["id"]), messages, left)
 
 
@@ -176,9 +176,9 @@ def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
         for role, hash_ in _added(database, row["parent"], row["tip"]):
             text, calls = _read_message(database, hash_, left)
             if role == "user" and text:
-                messages.append(Message("user", text, at))
+                messages.append(ImportedMessage("user", text, at))
             elif role == "assistant" and (text.strip() or not calls):
-                messages.append(Message("assistant", text, None))
+                messages.append(ImportedMessage("assistant", text, None))
         yield _Logged(str(row["conversation"]), str(row["id"]), messages, left)
 
 

@@ -26,7 +26,7 @@ OPEN_PATHS = frozenset({"/healthz"})
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     body_bytes: int = 1_048_576  # largest body of a request
     receive_seconds: float = 10.0  # how long a request may take to arrive
     answer_seconds: float = 30.0  # how long an answer may take to be made
@@ -83,7 +83,7 @@ class Guard:
     def __init__(
         self,
         application: Application,
-        limits: Limits,
+        limits: RequestLimits,
         *,
         token: str | None,
         local: bool,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from panda.addons.serving.guard import Application, Guard, Limits, is_loopback
+from panda.addons.serving.guard import Application, Guard, RequestLimits, is_loopback
 from panda.errors import StoreError, TryAgainError, UsageError
 
 _CONNECTIONS = 1024
@@ -53,7 +53,7 @@ def serve_http(
     host: str,
     port: int,
     token: str | None,
-    limits: Limits,
+    limits: RequestLimits,
     lifespan: bool = False,
     browser: bool = False,
 ) -> Iterator[str]:

@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from panda import __version__
-from panda.actions.turn import TurnResult
+from panda.actions.turn_run import TurnResult
 from panda.addons.serving.guard import Application, json_bytes
 from panda.errors import NotFoundError, Problem, UsageError
 from panda.store.files import interrupt_thread

@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 
 from panda.actions.search import opened_meaning, search
-from panda.actions.synthesis import FactSource
-from panda.actions.turn import TurnResult, ask, gather_query
+from panda.actions.synthesis_facts import FactSource
+from panda.actions.turn_run import TurnResult, ask, gather_query
 from panda.addon_registry import mode_names
 from panda.addons.serving.guard import json_bytes
 from panda.addons.serving.mcp_server import Report, ServedText, ServedTool
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_schema import find_violation
-from panda.documents.records import encode
-from panda.documents.text import visible
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import visible
 from panda.documents.times import time_text
 from panda.errors import NotFoundError, UsageError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.memory.synthesis import SynthesisRequest, parse_request, synthesize
 from panda.retrieval.ranking import POOL
 from panda.session.file import newest_session

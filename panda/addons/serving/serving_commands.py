@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
-from panda.actions.synthesis import FactSource
+from panda.actions.synthesis_facts import FactSource
 from panda.cli.command import Invocation, NewUser, Result, Stream, excludes, flag, option, requires
 from panda.cli.synthesize import FACTS_HELP, open_source
 from panda.trust import open_layers
@@ -38,11 +38,11 @@ def serve(
 
 
 def _served(invocation: Invocation, source: FactSource, host: str, port: int) -> Iterator[tuple[str]]:
-    from panda.addons.serving.guard import Limits
+    from panda.addons.serving.guard import RequestLimits
     from panda.addons.serving.listening import serve_http
     from panda.addons.serving.synthesis_api import SynthesisApi
 
-    limits = Limits()
+    limits = RequestLimits()
     token = invocation.environ.get("PANDA_TOKEN") or None
     api = SynthesisApi(source, invocation.settings.clock, limits, token=token is not None)
     application = api.application()
@@ -83,10 +83,10 @@ def _over_stdio(invocation: Invocation, source: FactSource) -> Iterator[tuple[st
 
 
 def _over_http(invocation: Invocation, source: FactSource, host: str, port: int) -> Iterator[tuple[str]]:
-    from panda.addons.serving.guard import Limits
+    from panda.addons.serving.guard import RequestLimits
     from panda.addons.serving.listening import serve_http
 
-    limits = Limits(stop_seconds=_STOP_SECONDS)
+    limits = RequestLimits(stop_seconds=_STOP_SECONDS)
     token = invocation.environ.get("PANDA_TOKEN") or None
     application = _server(invocation, source).application(host)
     served = serve_http(application, host=host, port=port, token=token, limits=limits, lifespan=True)

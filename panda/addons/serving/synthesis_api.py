@@ -14,9 +14,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from panda import __version__
-from panda.actions.synthesis import FactSource
-from panda.addons.serving.guard import Limits, Refusal, json_bytes
-from panda.documents.records import Record, encode
+from panda.actions.synthesis_facts import FactSource
+from panda.addons.serving.guard import Refusal, RequestLimits, json_bytes
+from panda.documents.record_codec import Record, encode
 from panda.errors import FileFormatError, Problem, UsageError
 from panda.memory.synthesis import Envelope, SynthesisRequest, parse_request, synthesize
 from panda.store.files import parse_json
@@ -106,7 +106,7 @@ class SynthesisApi:
     """The HTTP application that answers requests for a synthesis; *token* says whether they need one."""
 
     def __init__(
-        self, source: FactSource, clock: Callable[[], datetime], limits: Limits, *, token: bool
+        self, source: FactSource, clock: Callable[[], datetime], limits: RequestLimits, *, token: bool
     ) -> None:
         self._source = source
         self._clock = clock

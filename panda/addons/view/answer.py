@@ -7,8 +7,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from panda.addons.view.evidence import MARK, Statement
-from panda.documents.text import one_line, visible
+from panda.addons.view.evidence_page import MARK, ShownStatement
+from panda.documents.safe_text import one_line, visible
 
 MOST_CHARS = 30_000
 """A longer answer is cut for the page."""
@@ -22,7 +22,9 @@ _PARSER = (
 )
 
 
-def render_markdown(text: str, statements: Sequence[Statement] = (), wrong: Sequence[str] = ()) -> Markup:
+def render_markdown(
+    text: str, statements: Sequence[ShownStatement] = (), wrong: Sequence[str] = ()
+) -> Markup:
     """
     A text by a model or a user as HTML that holds nothing but its words and their structure.
 
@@ -76,8 +78,8 @@ def _without_marks(text: str) -> str:
 
 def _linked(
     text: str,
-    here: Sequence[Statement],
-    statements: Sequence[Statement],
+    here: Sequence[ShownStatement],
+    statements: Sequence[ShownStatement],
     used: set[str],
     refused: Collection[str],
 ) -> Markup:
@@ -107,7 +109,7 @@ def _marked(text: str, refused: Collection[str]) -> Markup:
     return Markup("").join(mark.format(part) if n % 2 else escape(part) for n, part in enumerate(parts))
 
 
-def _anchors(statements: Sequence[Statement], number: int) -> list[str]:
+def _anchors(statements: Sequence[ShownStatement], number: int) -> list[str]:
     return [
         source.anchor for statement in statements for source in statement.sources if source.number == number
     ]

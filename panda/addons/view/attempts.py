@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from panda.addons.view.turn_reader import TurnReader
 from panda.documents.context import SECTIONS, Section, render_section
-from panda.documents.text import count_noun
+from panda.documents.safe_text import count_noun
 from panda.store.layout import CONTEXT_MD
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")

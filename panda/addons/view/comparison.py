@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from panda.addons.view.attempts import DiffLine, compare_lines
 from panda.addons.view.plots import share_of
 from panda.addons.view.runs import find_run, run_names, turns_address
-from panda.addons.view.shelf import Part, Query, Shelf
+from panda.addons.view.shelf import PageQuery, RowsPage, Shelf
 from panda.documents.context import SECTIONS, Phase, parse_context, render_section
-from panda.documents.text import shorten
+from panda.documents.safe_text import shorten
 from panda.errors import Problem, UsageError
 from panda.runs.compare import SAVED, Cost, Flip, RunDiff, Side, changed_sections, compare_runs, load_sides
 from panda.runs.ledger import Outcome, RunFolder, TurnKey
@@ -26,7 +26,7 @@ Pair = tuple[str, float | None, float | None, float]
 """A phase, a measure of it before and after, and the highest value of all phases."""
 
 
-def load_comparison(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_comparison(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The page of two runs that the address or its fields name. Raises NotFoundError: one is not there."""
     names = run_names(shelf)
     parameters = {**query.fields, **query.parameters}
@@ -56,9 +56,9 @@ def _compared(shelf: Shelf, sides: tuple[Side, Side], diff: RunDiff) -> Mapping[
         flips[flip.user, flip.turn].append(flip)
     changed = {(change.user, change.turn) for change in diff.answers}
     is_other = [after.key in flips or after.key in changed for _, after in shared]
-    differing = Part([pair for pair, other in zip(shared, is_other, strict=True) if other], _MOST_TURNS)
+    differing = RowsPage([pair for pair, other in zip(shared, is_other, strict=True) if other], _MOST_TURNS)
     same = [after for (_, after), other in zip(shared, is_other, strict=True) if not other]
-    named = Part(same, _MOST_NAMED)
+    named = RowsPage(same, _MOST_NAMED)
     firsts = Counter(flip.recipe for flip in diff.flips if flip.first).most_common()
     return {
         "diff": diff,
@@ -150,9 +150,9 @@ def _sections(directory: Path | None) -> Mapping[int, str]:
     return {section.number: render_section(section) for section in document.sections}
 
 
-def _changes(before: str, after: str) -> Part[DiffLine]:
+def _changes(before: str, after: str) -> RowsPage[DiffLine]:
     """Two texts line by line; nothing if they are too long to be compared."""
     old = before.rstrip().split("\n")
     new = after.rstrip().split("\n")
     is_long = max(len(old), len(new)) > _MOST_LINES
-    return Part([] if is_long else list(compare_lines(old, new)), _MOST_CHANGES)
+    return RowsPage([] if is_long else list(compare_lines(old, new)), _MOST_CHANGES)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from panda.addons.view.shelf import Part
-from panda.documents.text import shorten, strip_citations
+from panda.addons.view.shelf import RowsPage
+from panda.documents.safe_text import shorten, strip_citations
 from panda.documents.times import parse_time
 from panda.memory.confidence import level
 
@@ -125,7 +125,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": size,
     "moment": moment,
     "turn_of": turn_of,
-    "part": Part,
+    "part": RowsPage,
     "shorten": shorten,
     "strip_citations": strip_citations,
     "level": lambda confidence: level(confidence).lower(),

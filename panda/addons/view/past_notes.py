@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from panda.documents.text import escape_path, one_line
+from panda.documents.safe_text import escape_path, one_line
 from panda.errors import Problem
 from panda.index.sources import NOTES, list_notes
 from panda.memory.node import Node

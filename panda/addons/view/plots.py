@@ -9,7 +9,7 @@ Point = tuple[float, float]
 """Across and down, in percent, from the upper left corner."""
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """A line of a plot, perhaps in several stretches."""
 
     name: str  # as the legend has it
@@ -28,7 +28,7 @@ class Plot:
     top: str  # label of the upper end
     bottom: str  # label of the lower end
     ends: tuple[str, str]  # labels of the left and the right end
-    lines: Sequence[Line] = ()
+    lines: Sequence[PlotLine] = ()
     columns: Sequence[tuple[float, float, float, str]] = ()  # left, width, height, all in percent, and text
     dots: Sequence[tuple[float, float, float, str]] = ()  # across and down in percent, radius, and text
     marks: Sequence[tuple[float, str]] = ()  # lines across: percent from above, and what they mean
@@ -65,7 +65,7 @@ def plot_columns(
     ]
 
 
-def plot_line(name: str, style: str, values: Sequence[float | None], most: float) -> Line:
+def plot_line(name: str, style: str, values: Sequence[float | None], most: float) -> PlotLine:
     """A line through the middles of as many columns; a value that is not there interrupts it."""
     stretches: list[list[Point]] = [[]]
     for place, value in enumerate(values):
@@ -74,4 +74,4 @@ def plot_line(name: str, style: str, values: Sequence[float | None], most: float
         else:
             across = share_of(place + 0.5, len(values))
             stretches[-1].append((across, 100 - share_of(value, most)))
-    return Line(name, style, [stretch for stretch in stretches if stretch])
+    return PlotLine(name, style, [stretch for stretch in stretches if stretch])

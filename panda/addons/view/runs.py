@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from panda.addons.view.attempts import DiffLine
-from panda.addons.view.shelf import Query, Shelf
-from panda.documents.records import encode
-from panda.documents.text import shorten
+from panda.addons.view.shelf import PageQuery, Shelf
+from panda.documents.record_codec import encode
+from panda.documents.safe_text import shorten
 from panda.errors import NotFoundError, Problem, Verdict
 from panda.runs.compare import SAVED
 from panda.runs.ledger import PlannedTurn, RunFolder, RunPlan, TurnKey, TurnLine
@@ -236,7 +236,7 @@ def _is_here(layout: Layout, root: str | None) -> bool:
     return root is None or ("\0" not in root and Path(root).resolve() == layout.root.resolve())
 
 
-def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_run_list(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The list of runs. Raises UsageError: its place is no number."""
     names = run_names(shelf)
     part = query.part(names, _PAGE_ROWS)
@@ -248,7 +248,7 @@ def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     )
 
 
-def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_run(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The page of a run. Raises NotFoundError: there is none. UsageError: its place is no number."""
     run = find_run(shelf, query.parameters["run"])
     ended = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND)

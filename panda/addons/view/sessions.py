@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
 
-from panda.addons.view.shelf import Query, Shelf
+from panda.addons.view.shelf import PageQuery, Shelf
 from panda.errors import NotFoundError, Problem
 from panda.session.file import closed_at, fold_turns, load_session
-from panda.session.render import field_rows
+from panda.session.session_lines import field_rows
 from panda.store.carry import FIELDS
 from panda.store.files import why_unread
 from panda.store.layout import check_id, turn_number
 from panda.store.records import Session
 from panda.store.turns import read_row
-from panda.store.visits import SAVED_STATUSES
+from panda.store.visit_records import SAVED_STATUSES
 
 _PAGE_ROWS = 50
 _MOST_LOOKED = 2_000
@@ -49,7 +49,7 @@ def _recent(shelf: Shelf, user: str) -> Iterator[tuple[int, str]]:
         yield number, sessions_by_turn[number]
 
 
-def load_session_list(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_session_list(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The list of a user's sessions. Raises UsageError: its place is no number."""
     user = query.parameters["user"]
     names = query.part(session_names(shelf, user), _PAGE_ROWS)
@@ -63,7 +63,7 @@ def load_session_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     )
 
 
-def load_session_page(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_session_page(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The page of a session. Raises NotFoundError: there is none of that name."""
     user = query.parameters["user"]
     name = query.parameters["session"]

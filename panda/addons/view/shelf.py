@@ -7,7 +7,7 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from panda.errors import NotFoundError, Problem, TryAgainError, UsageError
-from panda.index.index import Index
+from panda.index.full_text import Index
 from panda.index.sources import turns_stamp
 from panda.store.layout import UserStore, is_id, users_of
 from panda.store.turns import TurnFolder
@@ -114,7 +114,7 @@ class Shelf:
         return []
 
 
-class Part(list[_T]):
+class RowsPage(list[_T]):
     """Some of many rows: those of one page, or the first of them where no more are shown."""
 
     def __init__(self, rows: Sequence[_T], size: int, place: int = 1) -> None:
@@ -125,7 +125,7 @@ class Part(list[_T]):
         self.left = max(0, self.total - place * size)  # rows behind these
 
 
-class Query:
+class PageQuery:
     """What an address asks for: its parameters and what stands behind the question mark."""
 
     def __init__(self, parameters: Mapping[str, str], fields: Mapping[str, str]) -> None:
@@ -141,10 +141,10 @@ class Query:
             raise UsageError(f"{text[:80]!r} is no whole number", where=name)
         return int(text)
 
-    def part(self, rows: Sequence[_T], size: int) -> Part[_T]:
+    def part(self, rows: Sequence[_T], size: int) -> RowsPage[_T]:
         """The rows of the page that is asked for. Raises UsageError: its place is no number."""
-        return Part(rows, size, max(1, self.number("place") or 1))
+        return RowsPage(rows, size, max(1, self.number("place") or 1))
 
 
-Load = Callable[[Shelf, Query], object]
+Load = Callable[[Shelf, PageQuery], object]
 """Gives what the template of a page shows as `page`: records of the store and what belongs to them."""

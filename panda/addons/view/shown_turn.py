@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from panda.addons.view.runs import find_run, turns_address
-from panda.addons.view.shelf import Query, Shelf
+from panda.addons.view.shelf import PageQuery, Shelf
 from panda.errors import NotFoundError
-from panda.memory.files import Bound
+from panda.memory.markdown_files import Bound
 from panda.runs.ledger import RunFolder, RunPlan
 from panda.store.layout import Apart, UserStore
 from panda.store.turns import TurnFolder
@@ -33,7 +33,7 @@ class ShownTurn:
         return replace(bound, is_apart=self.run is not None, beside=self.beside)
 
 
-def find_shown_turn(shelf: Shelf, query: Query) -> ShownTurn:
+def find_shown_turn(shelf: Shelf, query: PageQuery) -> ShownTurn:
     """Return the turn that an address names. Raises NotFoundError: there is none."""
     user = query.parameters["user"]
     turn = query.parameters["turn"]

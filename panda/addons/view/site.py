@@ -20,16 +20,16 @@ from panda import __version__
 from panda.addons.view.answer import render_markdown
 from panda.addons.view.comparison import load_comparison
 from panda.addons.view.formats import FILTERS
-from panda.addons.view.interventions import load_interventions
-from panda.addons.view.memory import address_of, belief, load_memory, load_value, value_text
+from panda.addons.view.intervention_page import load_interventions
+from panda.addons.view.memory_pages import address_of, belief, load_memory, load_value, value_text
 from panda.addons.view.runs import load_run, load_run_list, run_names
 from panda.addons.view.sessions import load_session_list, load_session_page, session_names
-from panda.addons.view.shelf import Load, Query, Shelf
+from panda.addons.view.shelf import Load, PageQuery, Shelf
 from panda.addons.view.stats import load_stats
-from panda.addons.view.turn import load_turn
 from panda.addons.view.turn_file import load_turn_file
 from panda.addons.view.turn_list import load_turn_list
-from panda.documents.text import visible
+from panda.addons.view.turn_page import load_turn
+from panda.documents.safe_text import visible
 from panda.errors import NotFoundError, Problem, UsageError
 
 PAGES: tuple[tuple[str, str, Load], ...] = (
@@ -201,7 +201,7 @@ class Site:
         for (_, template, load), pattern in zip(PAGES, _PATTERNS, strict=True):
             if match := pattern.fullmatch(path):
                 user = match.groupdict().get("user")
-                page = load(self.shelf, Query(match.groupdict(), fields))
+                page = load(self.shelf, PageQuery(match.groupdict(), fields))
                 return self._filled(template, path, user, page=page)
         raise NotFoundError("there is no such page", where=f"/{path}")
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from panda.addons.view import formats
-from panda.addons.view.plots import Line, Plot, plot_columns, plot_line, share_of
-from panda.addons.view.shelf import Part, Query, Shelf
+from panda.addons.view.plots import Plot, PlotLine, plot_columns, plot_line, share_of
+from panda.addons.view.shelf import PageQuery, RowsPage, Shelf
 from panda.documents.times import read_instant
 from panda.errors import NotFoundError, Problem
 from panda.index.executions import BINS, BY, MOST_TURNS, Executions, ExecutionStats, Where
@@ -17,7 +17,7 @@ _MOST_DAYS = 366
 _MOST_GROUPS = 100
 
 
-def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_stats(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The stats of a user. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters["user"]
     shelf.turns(user)
@@ -57,7 +57,7 @@ def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
         )
 
 
-def _filter(query: Query, offered: Mapping[str, Sequence[str]]) -> Where:
+def _filter(query: PageQuery, offered: Mapping[str, Sequence[str]]) -> Where:
     where: dict[str, object] = {}
     for name, texts in offered.items():
         if wanted := query.fields.get(name):
@@ -71,9 +71,9 @@ def _filter(query: Query, offered: Mapping[str, Sequence[str]]) -> Where:
     return where
 
 
-def _largest(sums: Mapping[str, ExecutionStats]) -> Part[tuple[str, ExecutionStats]]:
+def _largest(sums: Mapping[str, ExecutionStats]) -> RowsPage[tuple[str, ExecutionStats]]:
     """The groups with most executions, sorted by name."""
-    largest = Part(sorted(sums.items(), key=lambda group: -group[1].executions), _MOST_GROUPS)
+    largest = RowsPage(sorted(sums.items(), key=lambda group: -group[1].executions), _MOST_GROUPS)
     largest.sort(key=lambda group: group[0])
     return largest
 
@@ -167,7 +167,7 @@ def _calibration(bins: Sequence[Sequence[Any]]) -> Plot | None:
         top="1",
         bottom="0",
         ends=("0", "confidence 1"),
-        lines=[Line("as sure as right", "even", [[(0.0, 100.0), (100.0, 0.0)]])],
+        lines=[PlotLine("as sure as right", "even", [[(0.0, 100.0), (100.0, 0.0)]])],
         dots=dots,
         is_square=True,
     )

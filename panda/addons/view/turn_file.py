@@ -2,16 +2,16 @@
 
 from types import SimpleNamespace
 
-from panda.addons.view.shelf import Query, Shelf
+from panda.addons.view.shelf import PageQuery, Shelf
 from panda.addons.view.shown_turn import find_shown_turn
-from panda.documents.text import unescape_path
+from panda.documents.safe_text import unescape_path
 from panda.errors import NotFoundError
 from panda.store.files import look_beneath, read_beneath
 
 _MOST_BYTES = 1_048_576
 
 
-def load_turn_file(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_turn_file(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The page of a file, its first megabyte. Raises NotFoundError: the turn has no such file."""
     name = query.parameters["name"]
     shown_turn = find_shown_turn(shelf, query)

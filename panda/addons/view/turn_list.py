@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from panda.actions.search import search_index
-from panda.addons.view.shelf import Query, Shelf
-from panda.documents.text import shorten, strip_citations
+from panda.addons.view.shelf import PageQuery, Shelf
+from panda.documents.safe_text import shorten, strip_citations
 from panda.documents.times import read_instant
 from panda.errors import Problem, UsageError
 from panda.index.sources import NO_TIME
@@ -59,7 +59,7 @@ class Filter:
         )
 
 
-def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
+def load_turn_list(shelf: Shelf, query: PageQuery) -> SimpleNamespace:
     """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters.get("user", shelf.store.user)
     store = shelf.turns(user)
@@ -102,7 +102,7 @@ def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     )
 
 
-def _read_filter(query: Query) -> Filter:
+def _read_filter(query: PageQuery) -> Filter:
     fields = query.fields
     session = fields.get("session")
     if session is not None:

@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from panda.addons.view.shelf import Part
+from panda.addons.view.shelf import RowsPage
 from panda.documents.context import ContextScan, FrontMatter, Section
-from panda.documents.text import escape_path
+from panda.documents.safe_text import escape_path
 from panda.errors import Problem
 from panda.store.files import may_pass, read_text, store_errors, why_unread
 from panda.store.layout import CALLS_JSONL, CONTEXT_MD
@@ -89,7 +89,7 @@ class TurnReader:
             self.problems[CALLS_JSONL] = why_unread(exc)
             return Calls([], [], 0, 0)
         whole = data.rpartition(b"\n")[0] if unread > 0 else data.removesuffix(b"\n")
-        lines = Part(whole.split(b"\n") if whole else [], MOST_CALLS)
+        lines = RowsPage(whole.split(b"\n") if whole else [], MOST_CALLS)
         for number, line in enumerate(lines, 1):
             try:
                 call = parse(_CALL, line, where=CALLS_JSONL, line=number)

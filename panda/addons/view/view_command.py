@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from panda.addons.serving.serving_commands import HOST_HELP
 from panda.cli.command import Invocation, Result, Stream, argument, excludes, flag, option, out_directory
 from panda.cli.completion import complete_turns_and_runs
-from panda.documents.text import count_noun
+from panda.documents.safe_text import count_noun
 from panda.errors import UsageError
 from panda.store.layout import RUN_JSON, Layout, UserStore
 
@@ -65,13 +65,13 @@ def _first_page(shelf: "Shelf", words: Sequence[str]) -> str:
 def _served(
     invocation: Invocation, shelf: "Shelf", host: str, port: int, path: str, *, opens: bool
 ) -> Iterator[tuple[str]]:
-    from panda.addons.serving.guard import Limits
+    from panda.addons.serving.guard import RequestLimits
     from panda.addons.serving.listening import serve_http
     from panda.addons.view.application import ViewApplication
 
     token = invocation.environ.get("PANDA_TOKEN") or None
     application = ViewApplication(shelf).application()
-    served = serve_http(application, host=host, port=port, token=token, limits=Limits(), browser=True)
+    served = serve_http(application, host=host, port=port, token=token, limits=RequestLimits(), browser=True)
     for address in served:
         invocation.reporter.step(f"listening on {address}; Ctrl-C stops")
         yield (f"{address}/{path}",)

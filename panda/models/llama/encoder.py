@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from panda.errors import ModelFileError
-from panda.models.contract import ModelInfo
 from panda.models.cores import usable_cores
 from panda.models.llama.gguf import Weights, fill_batch, load_library, take_error
+from panda.models.model_contract import ModelInfo
 
 if TYPE_CHECKING:
-    from panda.models.contract import Vectors
+    from panda.models.model_contract import Vectors
 
 _FEWEST_CONTEXT_TOKENS = 8
 _MOST_VECTORS = 8_192

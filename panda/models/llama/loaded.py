@@ -6,13 +6,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from panda.models.contract import ModelInfo
-from panda.models.llama.context import KeptPrefixes, LlamaContext
 from panda.models.llama.encoder import LlamaEncoder
 from panda.models.llama.gguf import BUILTIN_PREFIX, GgufFile, Weights, check_gguf, find_gguf
+from panda.models.llama.llama_context import KeptPrefixes, LlamaContext
 from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.projector import Projector
 from panda.models.llama.trial import try_model, try_projector
+from panda.models.model_contract import ModelInfo
 from panda.models.models_file import ModelSpec
 
 _Part = TypeVar("_Part")

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panda.errors import ModelFileError, RecipeSchemaError
-from panda.models.contract import (
+from panda.models.llama.gguf import Weights
+from panda.models.llama.llama_context import LlamaContext
+from panda.models.llama.projector import Projector, Seen
+from panda.models.llama.template import TEMPLATE_FIX, mark_of, render_isolated, render_template
+from panda.models.model_contract import (
     Completion,
     Deadline,
     GenerateParams,
@@ -19,10 +23,6 @@ from panda.models.contract import (
     Scores,
     Usage,
 )
-from panda.models.llama.context import LlamaContext
-from panda.models.llama.gguf import Weights
-from panda.models.llama.projector import Projector, Seen
-from panda.models.llama.template import TEMPLATE_FIX, mark_of, render_isolated, render_template
 from panda.models.replies import END_OF_THOUGHTS, THINK, compile_schema, split_reasoning
 
 LEAST_SHARE = 0.05
@@ -97,7 +97,7 @@ class GrammarMatcher:
             raise RecipeSchemaError(f"the schema cannot be followed: {reason}", fix=fix)
 
 
-class Part(NamedTuple):
+class ChatPart(NamedTuple):
     """A stretch of a rendered chat."""
 
     text: str
@@ -107,16 +107,16 @@ class Part(NamedTuple):
 class RenderedChat(str):
     """A chat as text that still knows its parts, so that its control tokens, and those alone, stay such."""
 
-    parts: Sequence[Part]
+    parts: Sequence[ChatPart]
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> "RenderedChat":
+    def of(cls, parts: Sequence[ChatPart]) -> "RenderedChat":
         chat = cls("".join(part.text for part in parts))
         chat.parts = parts
         return chat
 
 
-def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
+def render_parts(weights: Weights, messages: Sequence[Message]) -> list[ChatPart]:
     """
     The chat as the template writes it: template text and contents in turn, beginning and ending with template
     text; 2 * n + 1 parts. Contents never reach the template: it sees a mark for each, so that no content can
@@ -134,18 +134,18 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     roles = tuple(message.role for message in messages)
     text = render(weights.chat_template, roles, bos, eos, where=str(weights.path))
     marks = [mark_of(number) for number in range(len(messages))]
-    parts: list[Part] = []
+    parts: list[ChatPart] = []
     for chat_message, mark in zip(messages, marks, strict=True):
         before, separator, text = text.partition(mark)
         if not separator or mark in text:
             role = chat_message.role
             message = f"the chat template of the model does not write the {role} message once, in order"
             raise ModelFileError(message, str(weights.path), fix=TEMPLATE_FIX)
-        parts += [Part(before, False), Part(chat_message.content, True)]
-    return [*parts, Part(text, False)]
+        parts += [ChatPart(before, False), ChatPart(chat_message.content, True)]
+    return [*parts, ChatPart(text, False)]
 
 
-def tokenise_parts(weights: Weights, parts: Sequence[Part], *, is_start: bool) -> list[int]:
+def tokenise_parts(weights: Weights, parts: Sequence[ChatPart], *, is_start: bool) -> list[int]:
     """
     Tokens of a stretch of a chat, its parts tokenised one by one; at the start of the chat BOS first, if the
     model wants it.
@@ -247,7 +247,7 @@ class LlamaCppModel:
         )
 
     def _stretches(
-        self, messages: Sequence[Message], parts: Sequence[Part], at: int, seeing: ExitStack
+        self, messages: Sequence[Message], parts: Sequence[ChatPart], at: int, seeing: ExitStack
     ) -> Iterator[list[int] | Seen]:
         """Yield the tokens and pictures of a chat in turn, from a part on; tokens come last."""
         weights = self._load_weights()

@@ -6,9 +6,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 from panda.errors import ModelFileError
-from panda.isolation import Limits, run_isolated
+from panda.isolation import WorkerLimits, run_isolated
 
-_LIMITS = Limits(seconds=10.0, memory_bytes=1_000_000_000)
+_LIMITS = WorkerLimits(seconds=10.0, memory_bytes=1_000_000_000)
 MAX_CHARS = 1_000_000
 """Longest text that a template may write around the messages."""
 _FIXED_DATE = datetime(2024, 7, 26)

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from panda.errors import ModelFileError
-from panda.isolation import Limits, run_isolated
+from panda.isolation import WorkerLimits, run_isolated
 from panda.models.llama.gguf import (
     GgufDescription,
     GgufFile,
@@ -58,9 +58,9 @@ def _try_once(file: GgufFile, key: str, call: Callable[[], None]) -> None:
     _passed.add(str(note))
 
 
-def _limits_of(file: GgufFile) -> Limits:
+def _limits_of(file: GgufFile) -> WorkerLimits:
     size_bytes = file.path.stat().st_size
-    return Limits(
+    return WorkerLimits(
         seconds=_TRIAL_SECONDS + size_bytes / _BYTES_PER_SECOND,
         memory_bytes=_MEMORY_BYTES + size_bytes,
     )
