@@ -19,12 +19,12 @@ def _no(*_: object, **__: object) -> bool:
 
 
 RULES: Mapping[str, tuple[str, _Replacement]] = {
-    "tables": ("panda.phases.synthesizer.answer_from_tables", _nothing),
+    "tables": ("panda.phases.quotation.answer_from_tables", _nothing),
     "rows-shown": ("panda.phases.table_answer._answer_from_shown", _nothing),
     "columns-counted": ("panda.retrieval.table_questions._counts_values", _no),
     "lists": ("panda.phases.synthesizer.session_answer", _nothing),
-    "by-value": ("panda.phases.synthesizer.asks_by_value", _no),
-    "told-since": ("panda.phases.synthesizer.told_since", lambda turn, lines, *_: Since(tuple(lines), {})),
+    "by-value": ("panda.phases.quotation.asks_by_value", _no),
+    "told-since": ("panda.phases.quotation.told_since", lambda turn, lines, *_: Since(tuple(lines), {})),
     "covered-best": ("panda.session.message._best_covered", lambda message, ways: ways[0]),
     "asked-anew": ("panda.session.message.ask_anew", _nothing),
     "small-talk": ("panda.session.message._is_only_talk", _no),

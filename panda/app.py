@@ -30,6 +30,7 @@ from panda.phases.coverage import SavedCoverage
 from panda.phases.kept import listed_things
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
+from panda.phases.quotation import LineQuoter
 from panda.phases.recipe_request import write_draft
 from panda.phases.reflection import Reflection
 from panda.phases.running_turn import Turn, check_query
@@ -159,8 +160,7 @@ class App:
             Synthesizer(
                 executor=executor,
                 reader=reader,
-                closest=closest,
-                ranker=ranker,
+                quoter=LineQuoter(reader, closest, ranker),
                 noting=noting,
                 left_by_forgetting=self._left_by_forgetting,
             ),

@@ -92,7 +92,7 @@ NOT_OF_QUERIES = {
     "running_turn.py:plain_recap": "a query that was not read yet",
     "reflection.py:content_stems": "whether a query has a word that can be looked up",
     "from_session.py:asked_step": "the step within the list that the last reply quoted",
-    "synthesizer.py:asked_step": "the step within the list that is quoted",
+    "quotation.py:asked_step": "the step within the list that is quoted",
     "synthesizer.py:without_greeting": "a reply",
     "tool_outcome.py:asks_again": "clauses of the reading",
     "tool_outcome.py:orders_change": "clauses of the reading that order",

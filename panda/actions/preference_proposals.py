@@ -168,7 +168,7 @@ def _assertion(proposal: Proposal, user: str) -> Assertion:
     )
 
 
-def _choose(app: App, offered: list[LessonCandidate], turns: list[TurnRecord]) -> list[LessonCandidate]:
+def _choose(app: App, candidates: list[LessonCandidate], turns: list[TurnRecord]) -> list[LessonCandidate]:
     executor = app.executor
     journal = NoTurn(app.settings.user, None)
 
@@ -189,4 +189,4 @@ def _choose(app: App, offered: list[LessonCandidate], turns: list[TurnRecord]) -
         request = Request(candidate.text, variables=variables)
         return executor.ask(STATEMENT, request, journal).content.lasts == "lasting"
 
-    return choose_facts(offered, turns, ask, lasts, _log.warning)
+    return choose_facts(candidates, turns, ask, lasts, _log.warning)

@@ -598,6 +598,7 @@ def _why(folder: TurnFolder) -> Result:
     metadata = folder.read_metadata()
     answer = "refused answer" if metadata.status == "failed" else "answer"
     closest = {(passage.node_id, text) for passage in record.closest for text in passage.text.split("\n")}
+    closeness = {id_: near.closeness for near in reversed(record.passages) for id_ in near.lines}
     rows = []
     for line in record.offered or record.gathered:
         why = f"left out: {line.left_out}" if line.left_out else ", ".join(line.why)
@@ -605,9 +606,10 @@ def _why(folder: TurnFolder) -> Result:
             why = "shown as closest, no answer"
         if line.rests_on:
             why = f"{answer}, from {', '.join(line.rests_on)}"
-        rows.append((line.node, None if line.score is None else f"{line.score:.2f}", why, line.text))
+        near = closeness.get(line.id, line.score)  # a line counts as its passage does
+        rows.append((line.node, None if near is None else f"{near:.2f}", why, line.text))
     data = {"turn": folder.number, "outcome": outcome_of(metadata), **encode(record)}
-    return Result(data, OutputTable(("node", "score", "why", "line"), rows))
+    return Result(data, OutputTable(("node", "closeness", "why", "line"), rows))
 
 
 def _row_data(row: TurnRow) -> dict[str, object]:

@@ -2,42 +2,31 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any
 
 from msgspec import structs
 
-from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.record_codec import encode
 from panda.documents.safe_text import one_line
 from panda.errors import MemoryNodeError, ReplyError
-from panda.language.words import split_terms
-from panda.memory.budget import is_usable
-from panda.memory.gathered import answer_items, numbered_text
-from panda.memory.node import Node, wanted_list
+from panda.memory.gathered import numbered_text
 from panda.memory.reader import NodeReader, find_node
-from panda.messages.list_items import terms_of
-from panda.messages.questions import asked_step
 from panda.messages.reading import Reading
 from panda.messages.wording import without_greeting
-from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
-from panda.phases.by_value import asks_by_value, by_value
+from panda.phases.answer_text import cited_paragraphs, list_name, render_answer, without_doubles
 from panda.phases.cited import Cited
 from panda.phases.ending import decide_outcome
-from panda.phases.from_session import lists_of, session_answer
+from panda.phases.from_session import session_answer
 from panda.phases.item_repair import repair_of
 from panda.phases.kept import NOT_STORED, answer_to_forgetting
-from panda.phases.near_passages import near_passages, select_closest
-from panda.phases.pages import OPENING, named_pages
 from panda.phases.phase_contract import PhaseResult
+from panda.phases.quotation import AnswerParts, LineQuoter, contested_lines, rejected_items, without_rejected
 from panda.phases.recipe_request import ask
 from panda.phases.running_turn import Turn
-from panda.phases.statements import Noting, render_noted, told_since
-from panda.phases.table_answer import answer_from_tables
+from panda.phases.statements import Noting, render_noted
 from panda.phases.tool_outcome import (
     attachments,
     is_empty_search,
@@ -48,14 +37,10 @@ from panda.phases.tool_outcome import (
     shortfall,
 )
 from panda.phases.turn_evidence import (
-    ClosestLines,
     as_options,
     chosen_lines,
-    gathered_lines,
     label_lines,
     line_of,
-    look_at,
-    ordered_findings,
     reason,
     standing,
     tool_lines,
@@ -63,9 +48,7 @@ from panda.phases.turn_evidence import (
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.recipes.schema import asks_at
-from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
-from panda.retrieval.selection import Selection
-from panda.session.registry import uses_excluded
+from panda.retrieval.passages import RankedPassage
 from panda.steps.all_steps import ANSWER, TOOL_RESULTS
 from panda.steps.inputs import AnswerInputs, quoted_items
 from panda.steps.lazy import Lazy
@@ -77,11 +60,6 @@ from panda.store.outcome import ANSWERED, TurnOutcome
 from panda.store.reason import Reason
 from panda.store.records import ClosestPassage, Computed, Evidence, GatheredItem, Line
 
-_MOST_CONTESTED = 2
-_MAY_ANSWER = 0.3
-"""Probability of the closest passages from which on the list that they belong to is read by its values."""
-_OF_NAMED_PAGE = 0.2
-"""Closeness from which on a line of a page that the query names answers it."""
 _ADDED = frozenset(("price", "quantity", "url"))
 """Kinds of claims that nobody can name as missing without having them from somewhere."""
 _PASTED = (
@@ -89,17 +67,6 @@ _PASTED = (
     " it over beside a question, as in `panda turn --with FILE QUERY`; to have every turn find it, save it as"
     " a note below knowledge/."
 )
-
-
-@dataclass(frozen=True)
-class _Answer:
-    lines: Sequence[Line]
-    read: Sequence[Line] = ()  # what was looked at for it, with what was left out
-    leads: Mapping[GatheredItem, str] = field(default_factory=dict)  # what is said in front of a line
-    lead: str = ""  # what is said in front of all
-    note: str = ""  # what is said below
-    closest: Sequence[RankedPassage] = ()  # what is shown where there are no lines
-    is_quoted: bool = False  # whether its lines are quoted with what belongs to them
 
 
 class Synthesizer:
@@ -112,15 +79,13 @@ class Synthesizer:
         self,
         executor: RecipeExecutor,
         reader: NodeReader,
-        closest: ClosestLines,
-        ranker: PassageRanker,
+        quoter: LineQuoter,
         noting: Noting,
         left_by_forgetting: Callable[[Reading], Sequence[str]],
     ) -> None:
         self._executor = executor
         self._noting = noting
-        self._closest = closest
-        self._ranker = ranker
+        self._quoter = quoter
         self._reader = reader
         self._left_by_forgetting = left_by_forgetting
 
@@ -177,15 +142,16 @@ class Synthesizer:
         files = (structs.replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
         return PhaseResult(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
-    def _answer(self, turn: Turn, noted_lines: Sequence[Line], drafts: Sequence[str]) -> _Answer:
+    def _answer(self, turn: Turn, noted_lines: Sequence[Line], drafts: Sequence[str]) -> AnswerParts:
         """
         Return what the reply says; of a revision only what was refused is written anew. One that quotes what
         code would quote is composed like that, with what belongs to its lines.
         """
         items = [line.item for line in noted_lines]
-        rejected = _rejected(turn)
+        rejected = rejected_items(turn)
         refused = {item.text for item in rejected}
-        looked_at = [*self._look_at(turn, drafts, (), quotes=False), *noted_lines, *_step_lines(turn)]
+        evidence = [] if drafts else self._quoter.look_at_evidence(turn, quotes=False)
+        looked_at = [*evidence, *noted_lines, *_step_lines(turn)]
         read = [
             line if line.place > 0 else structs.replace(line, place=-n) for n, line in enumerate(looked_at, 1)
         ]
@@ -193,11 +159,11 @@ class Synthesizer:
         repair = repair_of(turn, items)
         standing_lines = [last.line(item) for item in repair.standing] if repair else []
         if repair and repair.leaves_out:
-            return _Answer(standing_lines, read, note=repair.left_out_note)
+            return AnswerParts(standing_lines, read, note=repair.left_out_note)
         offered = standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
-        quoting = Lazy(lambda: self._quoted(turn, drafts))
         answered = session_answer(turn, self._reader)
+        quoting = Lazy(lambda: self._quoter.quote(turn, answered, reads_evidence=not drafts))
         session = answered.lines if answered else ()
         if not session and all(line.item in items for line in offered):
             return quoting()  # there is nothing to answer from but what is told, which code confirms
@@ -207,7 +173,7 @@ class Synthesizer:
             if repair is None:
                 raise
             turn.warn(f"no item was written anew; what stands is the answer: {exc.message}")
-            return _Answer(standing_lines, read, note=repair.left_out_note)
+            return AnswerParts(standing_lines, read, note=repair.left_out_note)
         note = _missing_note(turn, reply, read)
         is_quoting = quoting.is_made
         if is_quoting or self._is_verbatim(reply, [*offered, *session]):
@@ -220,102 +186,10 @@ class Synthesizer:
             written = [anew.get(item) or last.line(item) for item in repair.merged([*anew])]
         cited = Cited(self._reader, turn, answer_lines=written, read_lines=read)
         written = [cited.with_true_figures(line) for line in written]
-        lines = _without(rejected, [*_contested(turn, written), *written])
+        lines = without_rejected(rejected, [*contested_lines(turn, written), *written])
         if repair and all(line.item in repair.standing for line in lines):  # nothing new came of it
             note = repair.left_out_note
-        return _Answer(without_doubles(lines), read, note=note)
-
-    def _quoted(self, turn: Turn, drafts: Sequence[str]) -> _Answer:
-        """Whole lines of the evidence, or what the session itself answers."""
-        rejected = _rejected(turn)
-        is_by_value = asks_by_value(turn.query)
-        is_session = turn.reading.recap or bool(turn.reading.turns) or not is_by_value
-        session = session_answer(turn, self._reader) if is_session else None
-        is_list = session is not None and session.is_list
-        is_settled = session is not None and not is_list
-        looks = not (is_settled or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
-        read = self._look_at(turn, drafts if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
-        offered = self._closest.scored(turn.meant, standing(read))
-        read, ordered_ids = (
-            [*offered, *(line for line in read if line.left_out)],
-            ordered_findings(turn, turn.steps()),
-        )
-        selection = self._select(turn, offered)
-        chosen = [line for line in offered if Reason.FROM_DOCUMENT in line.why]
-        if not chosen and selection.is_sure:
-            chosen = self._of_passages(turn, selection, offered)
-        chosen = chosen or _of_references(turn, offered)
-        chosen = chosen or [
-            reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in ordered_ids
-        ]
-        may_answer = bool(chosen) or selection.probability >= _MAY_ANSWER
-        table = answer_from_tables(turn, selection.passages, self._reader, self._ranker)
-        if table is not None and table.is_absent and not is_list:
-            return _Answer([], read, closest=selection.passages, is_quoted=True)
-        lines = [*table.lines] if table else []
-        if not is_list:
-            if offered and not lines:
-                lines = by_value(turn, offered, self._reader, answered=may_answer)
-            lines = lines or chosen
-        if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
-            # What is known is not what was ordered, but may do.
-            closest = selection.passages if selection.is_sure else ()
-            return _Answer([], read, closest=closest, is_quoted=True)
-        lines = [*_contested(turn, lines), *lines]
-        if session and not lines:
-            quoted_lines = without_doubles(_without(rejected, session.lines))
-            lead = session.left_out if quoted_lines == [*session.lines] else ""
-            return _Answer(
-                quoted_lines, read, session.leads, lead, closest=selection.passages, is_quoted=True
-            )
-        lines = without_doubles(_without(rejected, lines))
-        if any(Reason.FROM_DOCUMENT in line.why for line in lines):
-            names = ", ".join(document.name for document in turn.documents)
-            lead = f"Closest in {names}, word for word:"
-            return _Answer(lines, read, lead=lead, closest=selection.passages, is_quoted=True)
-        if not lines:
-            return _Answer([], read, closest=selection.passages, is_quoted=True)
-        since = told_since(turn, lines, self._reader, self._closest)
-        cited_items = {line.item for line in lines}
-        quoted_lines = [line for line in since.lines if line.item in cited_items or line.item not in rejected]
-        return _Answer(quoted_lines, read, since.leads, closest=selection.passages, is_quoted=True)
-
-    def _select(self, turn: Turn, offered: Sequence[Line]) -> Selection:
-        """Return what answers of the passages of phase 2 and of what tools of this turn claimed."""
-        if named := _of_named_pages(turn, offered):
-            ranked = self._ranker.rank(turn.meant, [Passage((line,)) for line in named])
-            selection = select_closest(turn.meant, ranked, self._ranker)
-            return dataclasses.replace(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
-        record = turn.folder.find(Evidence)
-        ranked = near_passages(record, offered) if record else []
-        gathered = {line.id for near in ranked for line in near.passage.lines}
-        claimed = [line for line in offered if Reason.CLAIMED_BY_TOOL in line.why and line.id not in gathered]
-        if claimed:
-            passages = [*(near.passage for near in ranked), *(Passage((line,)) for line in claimed)]
-            ranked = self._ranker.rank(turn.meant, passages)
-        return select_closest(turn.meant, ranked, self._ranker)
-
-    def _of_passages(self, turn: Turn, chosen_passages: Selection, offered: Sequence[Line]) -> list[Line]:
-        """
-        Return the lines of passages that answer, passage by passage; of a list that is asked for as a whole,
-        or by a step or a part of it, the lines asked for.
-        """
-        first = chosen_passages.passages[0]
-        best = [
-            reason(near.best, Reason.ANSWERS) for near in chosen_passages.passages if list_name(near.best)
-        ]
-        listed = self._with_lists(turn, best, offered)
-        lines: dict[str, Line] = {}
-        listed_names: set[str] = set()
-        if {line.id for line in listed} != {line.id for line in best}:
-            lines = {line.id: line for line in listed}
-            listed_names = {list_name(line) for line in listed}
-        for near in chosen_passages.passages:
-            for line in _meant_lines(turn, near.passage.lines):
-                if list_name(line) not in listed_names:
-                    why = Reason.ANSWERS if near is first else Reason.IN_PASSAGE
-                    lines.setdefault(line.id, reason(line, why))
-        return [*lines.values()]
+        return AnswerParts(without_doubles(lines), read, note=note)
 
     def _closest_passage(self, turn: Turn, near_passage: RankedPassage) -> ClosestPassage:
         first = near_passage.passage.lines[0]
@@ -328,20 +202,12 @@ class Synthesizer:
             line=first.line,
         )
 
-    def _look_at(
-        self, turn: Turn, drafts: Sequence[str], refused: Collection[str], *, quotes: bool
-    ) -> list[Line]:
-        if drafts or turn.analysis.intent == "greeting":
-            return []
-        lines = [*gathered_lines(turn), *tool_lines(turn, self._reader)]
-        return look_at(turn, lines, quotes=quotes, refused=refused)
-
     def _ask(
         self,
         turn: Turn,
         offered: Sequence[Line],
         session_lines: Sequence[Line],
-        quoting: Lazy[_Answer],
+        quoting: Lazy[AnswerParts],
         guidance: str | None,
     ) -> tuple[Reply[AnswerReply], Sequence[Option]]:
         """
@@ -417,41 +283,6 @@ class Synthesizer:
         section = Section(Phase.SYNTHESIZER, (Meta(meta), Text(body)))
         return PhaseResult(section, outcome=outcome, to=Phase.SAVE)
 
-    def _with_lists(self, turn: Turn, chosen: Sequence[Line], offered: Sequence[Line]) -> list[Line]:
-        """The chosen lines, each with what belongs to it: all of a page, or of its list what is asked for."""
-        lines: dict[str, Line] = {}
-        for line in chosen:
-            together = [line]
-            if turn.reading.details and kind_of(line.node) is NodeKind.VISIT:
-                together += [other for other in offered if other.node_ids == line.node_ids]
-            elif list_name(line):
-                listed = [other for other in chosen if list_name(other) == list_name(line)]
-                together = self._of_list(turn, line, listed, is_alone=len(chosen) == 1)
-            for part in together:
-                lines.setdefault(part.text, part)
-        groups = groupby(lines.values(), key=lambda line: list_name(line) or line.text)
-        return [line for _, group in groups for line in sorted(group, key=lambda line: line.line or 0)]
-
-    def _of_list(self, turn: Turn, line: Line, listed: Sequence[Line], *, is_alone: bool) -> list[Line]:
-        query = turn.meant
-        node = self._reader.load(line.node)
-        several = len(listed) > 1
-        all_ = turn.reading.all or (several and _tells_none_apart(query, listed, node))
-        whole = wanted_list(line, node.items, node.title, query, all_=all_)
-        heads = [other for other in listed if other.heads]
-        if not whole and heads:
-            whole = wanted_list(heads[0], node.items, node.title, query, all_=all_)
-        asked = _asked_for(query, line, node, whole, several=several)
-        whole = whole if asked is None else asked
-        whole = [
-            part for part in whole if is_usable(part) and not uses_excluded([part.text], turn.present_carry)
-        ]
-        most = MOST_ITEMS + sum(part.heads is not None for part in whole)
-        list_lines = [reason(part, Reason.LIST_OF_ANSWER) for part in whole[:most]]
-        if line.heads and not whole and not is_alone:
-            return []
-        return list_lines if asked or any(part.id == line.id for part in list_lines) else [line, *list_lines]
-
     def _left_out(self, turn: Turn, lines: Sequence[Line]) -> dict[str, int]:
         """Return how many lines of each list are not quoted, by list name, where the answer has to say so."""
         counts = {}
@@ -525,86 +356,9 @@ def _evidence(turn: Turn, lines: Sequence[Line], read: Sequence[Line]) -> Eviden
     return structs.replace(record, offered=offered) if record else Evidence((), offered)
 
 
-def _without(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines that were not refused; what is said again is refused again: it may not pass as nothing."""
-    return [line for line in lines if line.item not in rejected] or lines
-
-
-def _contested(turn: Turn, lines: Sequence[Line]) -> list[Line]:
-    """Contradictions that this turn's research found: an answer shows them whatever else it says."""
-    contested = [
-        Line(text, node=NodeKind.RESEARCH.id(step.data["topic"]), why=(Reason.CONTESTED,))
-        for step in turn.steps()
-        if step.tool == "internet.research" and step.status == "success"
-        for text in step.data["conflicts"][:_MOST_CONTESTED]
-    ]
-    return [line for line in contested if line.item not in {other.item for other in lines}]
-
-
-def _of_named_pages(turn: Turn, lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of pages that the query names and this turn has opened."""
-    wanted = named_pages(turn)
-    read = [s for s in turn.steps() if s.tool in OPENING and s.arguments.get("url") in wanted]
-    nodes = {claim.node_id for step in read for claim in step.claims}
-    return [line for line in lines if not nodes.isdisjoint(line.node_ids)]
-
-
-def _naming_lines(turn: Turn, lines: Sequence[Line]) -> list[Line]:
-    """Return the lines that name something that the query refers to."""
-    refs = [ref for reference in turn.reading.references for ref in reference.refs]
-    labels = [set(split_terms(entity.label)) for entity in turn.carry.registry.records if entity.ref in refs]
-    return [line for line in lines if any(label <= set(split_terms(line.text)) for label in labels)]
-
-
-def _meant_lines(turn: Turn, lines: Sequence[Line]) -> Sequence[Line]:
-    """Return of a list those lines that the query refers to, else all lines."""
-    return (_naming_lines(turn, lines) if all(line.list_id for line in lines) else ()) or lines
-
-
-def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:
-    named = _naming_lines(turn, offered)
-    return [
-        reason(line, Reason.NAMES_WHAT_IS_MEANT)
-        for line in sorted(named, key=lambda line: -(line.score or 0))[:1]
-    ]
-
-
-def _asked_for(
-    query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
-) -> list[Line] | None:
-    """
-    Return what is quoted of a list in the place of one of its lines: the step that is asked for by its place;
-    of a list that is wanted (*whole*), or of which several lines are quoted, the lines that the query singles
-    out. None where the query singles nothing out.
-    """
-    own = (candidate for candidate in lists_of(node) if candidate.name in (line.list_id, line.heads))
-    if (note_list := next(own, None)) is None:
-        return None
-    step = asked_step(query)
-    if step is not None and not step.is_relative and note_list.is_numbered:
-        wanted = step.number(0, len(note_list.lines))
-        return [part for part in note_list.lines if part.number == wanted] or None
-    asked = note_list.asked_for(query)
-    is_asked = any(part.id == line.id for part in asked)
-    if note_list.is_numbered or len(asked) == len(note_list.lines) or not (whole or (several and is_asked)):
-        return None
-    return [part for part in whole if part.heads is not None] + asked
-
-
-def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
-    terms_by_line = {
-        line.id: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id
-    }
-    listed = [
-        terms_by_line[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id
-    ]
-    everywhere = set.intersection(*listed) if listed else set()
-    return not any(terms_of(query) & terms_by_line.get(line.id, set()) - everywhere for line in lines)
-
-
 def _as_quoted(
-    turn: Turn, reply: Reply[AnswerReply], quotation: _Answer, *, is_quoting: bool, is_repair: bool
-) -> _Answer | None:
+    turn: Turn, reply: Reply[AnswerReply], quotation: AnswerParts, *, is_quoting: bool, is_repair: bool
+) -> AnswerParts | None:
     """
     Return what code quotes, as far as a reply gives it; None if the reply gives something else.
 
@@ -621,7 +375,7 @@ def _as_quoted(
     if is_quoting and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
         return dataclasses.replace(quotation, lines=quotation.lines[: len(replied)])
     if not replied and not is_repair:  # what is near is shown though it is no answer
-        return dataclasses.replace(quotation, lines=_contested(turn, ()), leads={}, lead="")
+        return dataclasses.replace(quotation, lines=contested_lines(turn, ()), leads={}, lead="")
     return None
 
 
@@ -697,14 +451,3 @@ def _guidance(turn: Turn, refused: Collection[str]) -> str | None:
 
 def _tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in text.strip().split("\n")))
-
-
-def _rejected(turn: Turn) -> list[GatheredItem]:
-    """Return the items of earlier attempts that §6 refused; the same text may come back with other nodes."""
-    return [item for attempt in turn.superseded() for item in _refused_in(attempt)]
-
-
-def _refused_in(attempt: ContextDocument) -> list[GatheredItem]:
-    judgement = attempt.section(Phase.VALIDATOR)
-    texts: Any = judgement.meta.get("rejected", []) if judgement else []
-    return [item for item in answer_items(attempt.section(Phase.SYNTHESIZER)) if item.text in texts]

@@ -4,7 +4,7 @@ The evidence of a turn: one ordered list of lines, each with what brought it in 
 The reasons act in this order. Phase 2 takes the closest lines of what it has read, those that a rule asks
 for, the details of a page and the rest of a list (`gather`). Phase 5 looks at these again and at what the
 tools claim, and leaves out what `_Filters.in_order` names; then the session itself (from_session.py), values
-(by_value.py), lists (synthesizer.py) and what was told since (statements.py) have their say.
+(by_value.py), lists (quotation.py) and what was told since (statements.py) have their say.
 """
 
 import dataclasses
