@@ -490,7 +490,7 @@ class _ProseReader:
         begin = first
         number = 0
         for i in range(first + 1, end + 1):
-            if i == end or kind == "table" or self._begins_part(i, width):
+            if i == end or kind in ("table", "columns") or self._begins_part(i, width):
                 place = self.items if kind == "item" else number
                 self._part(
                     self.lines[begin][0],

@@ -35,6 +35,12 @@ _COMMENT_OR_CODE = lazy_pattern(r"`[^`\n]*`|<!--")
 _OUTLINER_PROPERTY = re.compile(r"\s*(?:[-*+]\s+)?(?:id|collapsed):: \S")
 """What an outliner notes for itself."""
 
+_GAP = re.compile(r"\S[ ]{2,}\S[^\n]*\S[ ]{2,}\S|\S\t+\S")
+_COLUMN = re.compile(r"\S+(?: \S+)*")
+"""A cell of a line of columns, which two blanks end."""
+_LEAST_COLUMNS = 3
+_LEAST_COLUMN_LINES = 3
+
 Form = Literal["sentence", "line", "item", "row", "code"]
 
 
@@ -42,7 +48,7 @@ Form = Literal["sentence", "line", "item", "row", "code"]
 class Block:
     """Lines of a text that belong together."""
 
-    kind: Literal["heading", "fence", "table", "item", "text", "rule", "comment"]
+    kind: Literal["heading", "fence", "table", "columns", "item", "text", "rule", "comment"]
     first: int  # its first line, from 0
     end: int  # the line behind its last
     depth: int = 0  # of a heading, from 1
@@ -55,9 +61,10 @@ def read_blocks(text: str) -> list[Block]:
     """
     The blocks of a text in order; lines between them are blank.
 
-    Headings, fences, rules and tables are those of CommonMark and GitHub. Else lines count as they are typed:
-    each list item is a block at any indentation, block quotes and HTML but comments are text, a line below an
-    item is part of it where it is indented or a sentence goes on, rows need no rule below the first.
+    Headings, fences, rules and tables are those of CommonMark and GitHub; cells that stand below each other
+    are columns. Else lines count as they are typed: each list item is a block at any indentation, block
+    quotes and HTML but comments are text, a line below an item is part of it where it is indented or a
+    sentence goes on, rows need no rule below the first.
     """
     lines = [line.rstrip("\r") if line.strip() else "" for line in text.split("\n")]
     tokens: list[Token] = []
@@ -94,6 +101,7 @@ def _parser() -> "MarkdownIt":
     rules = parser.block.ruler
     rules.before("fence", "table", _table, {"alt": ["paragraph"]})
     rules.at("heading", _heading, {"alt": ["paragraph", "row"]})
+    rules.before("fence", "columns", _columns, {"alt": ["paragraph"]})
     rules.before("paragraph", "comment", _comment, {"alt": ["paragraph", "row"]})
     rules.before("paragraph", "item", _item, {"alt": ["paragraph", "row"]})
     rules.at("paragraph", _text)
@@ -184,6 +192,56 @@ def _heads_table(state: "StateBlock", at: int) -> bool:
     return len(split_cells(line)) == len(split_cells(below))
 
 
+def _columns(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    head = _line(state, start)
+    if _GAP.search(head) is None:
+        return False
+    at = start
+    lines = []
+    while at < end and not state.isEmpty(at):
+        lines.append(state.src[state.bMarks[at] : state.eMarks[at]])
+        at += 1
+    count = len(split_columns(lines))
+    return bool(count) and (silent or _push(state, "columns", start, start + count))
+
+
+def split_columns(lines: Sequence[str]) -> list[list[str]]:
+    """
+    Return the cells of lines whose cells stand below each other, the first line being the head; [] where they
+    do not. A head has at least three names and no digits, and most cells of one column have digits.
+
+    >>> split_columns(["Thing       Shop    Price", "Kettle      Marlin     45", "Bike light           62"])
+    [['Thing', 'Shop', 'Price'], ['Kettle', 'Marlin', '45'], ['Bike light', '', '62']]
+    """
+    heads = [(cell.start(), cell.end()) for cell in _COLUMN.finditer(lines[0].expandtabs())]
+    if len(heads) < _LEAST_COLUMNS or any(map(str.isdigit, lines[0])):
+        return []
+    rows = [[cell[0] for cell in _COLUMN.finditer(lines[0].expandtabs())]]
+    for line in lines[1:]:
+        cells = [""] * len(heads)
+        last = -1
+        for cell in _COLUMN.finditer(line.expandtabs()):
+            place = _column_of(cell.start(), cell.end(), heads)
+            if place <= last:
+                break
+            cells[place] = one_line(cell[0])
+            last = place
+        else:
+            if sum(map(bool, cells)) > 1:
+                rows.append(cells)
+                continue
+        break
+    columns = zip(*rows[1:], strict=True)
+    has_numbers = any(sum(any(map(str.isdigit, cell)) for cell in own) * 2 > len(own) for own in columns)
+    return rows if len(rows) >= _LEAST_COLUMN_LINES and has_numbers else []
+
+
+def _column_of(start: int, end: int, head_spans: Sequence[tuple[int, int]]) -> int:
+    """Return the column of a cell: the one whose head ends above its end, else that it begins in."""
+    ends = [place for place, (_, last) in enumerate(head_spans) if last == end]
+    return ends[0] if ends else sum(first <= start for first, _ in head_spans) - 1
+
+
 def _text(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
     at = start + 1
     line = _line(state, start)
@@ -256,7 +314,7 @@ def _units(markdown: str) -> Iterator[TextUnit]:
     for block in read_blocks(markdown):
         first = block.first + 1
         held = lines[block.first : block.end]
-        if block.kind in ("heading", "table", "text"):
+        if block.kind in ("heading", "table", "columns", "text"):
             list_line = None
         if block.kind != "fence":
             held = ["" if _OUTLINER_PROPERTY.match(line) else line for line in _without_comments(held)]
@@ -275,6 +333,11 @@ def _units(markdown: str) -> Iterator[TextUnit]:
                 row = "; ".join(head + cell for head, cell in zip_longest(heads, cells, fillvalue="") if cell)
                 if not _TABLE_RULE.match(line):
                     yield TextUnit(row, at, headings, "row", first)
+        elif block.kind == "columns":
+            names, *rows = split_columns(held)
+            for at, cells in enumerate(rows, first + 1):
+                row = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell)
+                yield TextUnit(row, at, headings, "row", first)
         elif block.kind == "text":
             yield from _text_units(held, first, headings)
         elif item := _ITEM.match(held[0]):

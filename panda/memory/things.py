@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from panda.documents.memory_file import is_statement
 from panda.messages.clauses import says_otherwise
-from panda.messages.forget_requests import clause_spans, denied_terms, forget_terms, refers_back
+from panda.messages.forget_requests import (
+    clause_spans,
+    denied_terms,
+    forget_terms,
+    is_meant_by,
+    refers_back,
+)
 from panda.store.fact_records import Assertion, Subject
 
 FORGOTTEN = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
@@ -43,10 +49,10 @@ class ToldThing:
         """Keys and sentences, also those of which only a clause belongs to it."""
         return self.keys | {clause.subject for clause in self.clauses}
 
-    def holds(self, terms: frozenset[str]) -> bool:
-        """Return whether each of some terms stands in one of its clauses, or in a key."""
+    def is_meant_by(self, terms: frozenset[str]) -> bool:
+        """Return whether one of its clauses or keys is what some terms want forgotten."""
         texts = (*(clause.text for clause in self.clauses), *(_words_of(key) for key in self.keys))
-        return bool(terms) and any(terms <= forget_terms(text) for text in texts)
+        return any(is_meant_by(terms, text) for text in texts)
 
 
 def find_told_things(assertions: Iterable[Assertion]) -> list[ToldThing]:

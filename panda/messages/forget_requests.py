@@ -22,6 +22,7 @@ _FILE = "forgetting_words.txt"
 _ANSWER_WORDS = 8
 _MOST_DIGITS = 3
 _SHORT_FOR_BE = lazy_pattern(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
+_DIGIT = lazy_pattern(r"\d")
 _DENIED = lazy_pattern(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
 _CHANGES = lazy_pattern(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
 _DECLINING = read_words("order_words.txt", "no") | read_words("forgetting_words.txt", "declines")
@@ -56,6 +57,19 @@ _FILLING = frozenset(
     for word in read_words(_FILE, group)
     for term in split_terms(word)
 )
+_VALUE_NOUNS = frozenset(
+    term
+    for group in ("code", "amount", "any")
+    for word in read_words("attributes.txt", group)
+    for term in split_terms(word)
+)
+"""Terms of nouns for values, which a statement with the value need not repeat: the "number" of a phone."""
+_WANTS_IT_GONE = lazy_pattern(
+    rf"(?:\bnot|n't|\bdont)\s+(?:want|like|need)\b(?:(?!\bnot\b|n't).)*?"
+    rf"\b(?:kept|stored|saved|noted|recorded|remembered|written|(?:{_STORE})|\w+ing\s+(?:it|that|this|them))\b",
+    re.IGNORECASE,
+)
+"""What says once more that something is not to be kept."""
 _MESSAGE_CHARS = 400  # a longer message is a text, not an order
 _STATEMENT_CHARS = 2_000  # a longer statement goes as a whole
 _START = rf"(?:(?:{_LEAD})\b[\s,!.]*)*"
@@ -262,6 +276,22 @@ def forget_terms(words: str) -> frozenset[str]:
     return frozenset(split_terms(words)) - _FILLING
 
 
+def is_meant_by(terms: frozenset[str], text: str) -> bool:
+    """
+    Return whether a text has all the terms of what is to be forgotten, but for one that names its value.
+
+    >>> is_meant_by(forget_terms("Lena's phone number"), "Lena's phone is 0171 555")
+    True
+    >>> is_meant_by(forget_terms("Lena's number"), "Lena takes the room")
+    False
+    """
+    missing = terms - forget_terms(text)
+    names_value = (
+        len(missing) == 1 < len(terms) and missing <= _VALUE_NOUNS and _DIGIT.search(text) is not None
+    )
+    return bool(terms) and (not missing or names_value)
+
+
 def rest_of_statement(text: str, removed: Sequence[tuple[int, int]]) -> str:
     """
     Return what is left of a statement without some of its clauses and what joined them; "" if nothing is.
@@ -321,7 +351,7 @@ def _order_of(sentence: str, others: list[str]) -> ForgetRequest | None:
     if re.match(r"\s+not\b", rest, re.IGNORECASE):
         return None
     words, is_conditional = _object_of(rest)
-    takes_back = any(_NEGATION.search(part) for part in (rest, *others))
+    takes_back = any(_NEGATION.search(_WANTS_IT_GONE.sub("", part)) for part in (rest, *others))
     is_alone = not (is_conditional or takes_back) and not any(map(_says_more, others))
     terms = forget_terms(words)
     kind: Literal["order", "wish"] = "order" if terms else "wish"

@@ -105,15 +105,16 @@ class Meant:
 def meant_to_go(turn: Turn, request: ForgetRequest, reader: NodeReader, closest: ClosestLines) -> Meant:
     """
     The kept things that a message may mean. It is sure of one alone: each content word of an order stands in
-    it and in no other. What names nothing means what the turn before was told.
+    it and in no other, but for one that names the value. What names nothing means what the turn before was
+    told.
     """
     things = kept_things(reader)
     if not request.terms:
         last = turn.earlier[-1:]
         return Meant(tuple(thing for thing in things if set(thing.turns) & {*last})[:_MOST_SHOWN])
-    exact = [thing for thing in things if thing.thing.holds(request.terms)]
+    exact = [thing for thing in things if thing.thing.is_meant_by(request.terms)]
     if not exact and len(request.parts) > 1:  # several things
-        exact = [thing for thing in things if any(thing.thing.holds(part) for part in request.parts)]
+        exact = [thing for thing in things if any(thing.thing.is_meant_by(part) for part in request.parts)]
         if exact:
             return Meant(tuple(exact)[:_MOST_SHOWN])
     if not exact:  # the words stand in several clauses of a sentence

@@ -478,7 +478,7 @@ class QueryAnalyzer:
         """Return what a reply names to be forgotten: it is asked about unless code reads the same order."""
         if request is None or request.kind == "wish" or not request.is_alone:
             return Meant(tuple(named)), True
-        exact = [thing for thing in kept_things(self.reader) if thing.thing.holds(request.terms)]
+        exact = [thing for thing in kept_things(self.reader) if thing.thing.is_meant_by(request.terms)]
         is_sure = len(exact) == 1 and exact[0] in named
         return Meant(tuple(exact if is_sure else named), is_sure=is_sure), not is_sure
 

@@ -287,7 +287,11 @@ def _asked_for(
         return [part for part in note_list.lines if part.number == wanted] or None
     asked = note_list.asked_for(query)
     is_asked = any(part.id == line.id for part in asked)
-    if note_list.is_numbered or len(asked) == len(note_list.lines) or not (whole or (are_several and is_asked)):
+    if (
+        note_list.is_numbered
+        or len(asked) == len(note_list.lines)
+        or not (whole or (are_several and is_asked))
+    ):
         return None
     return [part for part in whole if part.heads is not None] + asked
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from panda.language.words import split_terms
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.running_turn import Turn
@@ -70,13 +71,19 @@ def answer_from_tables(
     surely = probabilities[operation] >= _SURELY_WORKED_OUT
     if not near and operation not in _OF_ONE_ROW and surely:
         near = [table for table in nearest[:1] if question.share_in(table) >= _LEAST_SHARE]
+    least_share = max(_LEAST_SHARE, ranked_passages[0].words)
     for table in near:
         answer = answer_from_table(question, table, ranker.closeness)
         if answer is None or not _is_meant(
             answer,
             ranked_passages,
             is_nearest=table is nearest[0],
-            is_worked_out=surely and question.share_in(table) >= max(_LEAST_SHARE, ranked_passages[0].words),
+            is_worked_out=surely
+            and (
+                table is nearest[0]
+                or question.share_in(table) >= least_share
+                or _names_only_row(question, answer)
+            ),
         ):
             continue
         if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT_PROBABILITY:
@@ -128,11 +135,14 @@ def _is_meant(
     """
     Return whether the question is about this table.
 
-    It is if the table has the closest line, or if something is surely worked out of it. Selected rows count
-    if one of them is the closest line, or if several are from the closest table and one is shown; a single
-    row is shown as a passage instead.
+    It is if the table has the closest line or that introduces it, or if something is surely worked out of it.
+    Selected rows count if one of them is the closest line, or if several are from the closest table and one
+    is shown; a single row is shown as a passage instead.
     """
-    has_closest = any(row.line.id == ranked_passages[0].best.id for row in table_answer.table.rows)
+    closest = ranked_passages[0].best
+    table = table_answer.table
+    is_head = closest.node == table.node.id and closest.heads == table.name
+    has_closest = is_head or any(row.line.id == closest.id for row in table.rows)
     if not table_answer.rows:
         return has_closest
     if table_answer.operation != "rows" or table_answer.is_limited:
@@ -143,6 +153,12 @@ def _is_meant(
     if ranked_passages[0].best.id in ids:
         return True
     return is_nearest and len(ids) > 1 and any(ranked.best.id in ids for ranked in ranked_passages)
+
+
+def _names_only_row(question: Question, table_answer: TableAnswer) -> bool:
+    """Return whether an answer is about the one row that a question names."""
+    names = frozenset(split_terms(table_answer.rows[0].name)) if len(table_answer.rows) == 1 else frozenset()
+    return bool(names & question.strange) and names <= question.terms
 
 
 def _by_passages(

@@ -166,6 +166,12 @@ class NoteTable:
         return frozenset(split_terms(self.about))
 
     @cached_property
+    def node_terms(self) -> frozenset[str]:
+        """Terms of all that its node says, and of what that is called."""
+        texts = (self.node.id, self.node.title, *(line.text for line in self.node.items))
+        return frozenset(term for text in texts for term in split_terms(text))
+
+    @cached_property
     def unit_terms(self) -> frozenset[str]:
         """Terms of units: "kg" of "1.2 kg"."""
         written = (value.written for row in self.rows for value in row.values.values() if value.measure)

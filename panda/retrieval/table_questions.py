@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
+from string import ascii_lowercase
 
 from panda.language.claims import scan
 from panda.language.dates import age_between
 from panda.language.numbers import size_of
+from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_text
 from panda.language.words import (
     FUNCTION_WORDS,
+    alternatives,
     is_ordinary,
     read_groups,
     read_words,
@@ -23,7 +26,7 @@ from panda.language.words import (
 from panda.messages.comparisons import find_bound
 from panda.messages.mentions import scale_of
 from panda.messages.periods import find_periods
-from panda.messages.wording import split_denials
+from panda.messages.wording import is_past_form, split_denials
 from panda.retrieval.note_tables import (
     CALENDAR_WORDS,
     DAYS,
@@ -50,15 +53,19 @@ _UNIT_CHARS = 20
 _NAMED_WEIGHT = 0.5
 """What a word of a column that the query has is worth beside a cosine."""
 _MOST_DECIMALS = 2
+_LEAST_TYPED_CHARS = 5
+"""Letters from which on a word may be one of the vocabulary with a typing error."""
 _DAYS_OF_YEAR = 366
 _NUMBER = re.compile(r"\d(?:[\d.,' ]*\d)?")
 _DECIMALS = re.compile(r"([.,])(\d{1,2})\Z")
 _HOURS = re.compile(r"\dh|\d h")
 _MEMBER_SIGNS = re.compile(r"\s*[(),;]+\s*")
 """Signs that would split one name into several in the expression count(a, b)."""
+_EXPIRED = lazy_pattern(rf"\b(?:{alternatives(_WORDS_FILE, 'expired')})\b", re.IGNORECASE)
 _KINDS = {"g": "weight", "m": "distance", "s": "duration, time", "clock": "time of day"}
 _KINDS |= dict.fromkeys(DAYS, "date, day")
 _CURRENCY_LETTERS = 3
+_BIRTH = "born, birth"
 _QUESTION_WORDS = read_words("order_words.txt", "wh")
 _TIME_SCALES = {"age", "year", "clock", "day"}
 _YOUNG_SCALES = {"young", "new", "recent", "late"}
@@ -120,6 +127,11 @@ class Question:
         return any(not _TIME_SCALES.isdisjoint(re.split(r"[ |]", scales[base])) for base in bases)
 
     @cached_property
+    def ranks_by_age(self) -> bool:
+        """Return whether it has a word that ranks by age, as "youngest"."""
+        return any(scale_of(word) in ("old", "young") for word in self.words)
+
+    @cached_property
     def denied(self) -> frozenset[str]:
         """Terms that stand shortly behind a denial."""
         places = [at for at, word in enumerate(self.words) if word in _words("denies")]
@@ -129,8 +141,25 @@ class Question:
     @cached_property
     def strange(self) -> frozenset[str]:
         """Terms of words that are in no common vocabulary and rank nothing: names, above all."""
-        words = (word for word in self.words if not (word.isdigit() or is_ordinary(word) or scale_of(word)))
+        words = (
+            word for word in self.words if not (word.isdigit() or scale_of(word) or _may_be_ordinary(word))
+        )
         return frozenset(term for word in words for term in split_terms(word)) & self.terms
+
+
+def _may_be_ordinary(word: str) -> bool:
+    """Return whether a word is in the common vocabulary, or a long one is with a letter typed anew."""
+    if is_ordinary(word) or is_past_form(word) or len(word) < _LEAST_TYPED_CHARS:
+        return is_ordinary(word) or is_past_form(word)
+    places = range(len(word) + 1)
+    fewer = (word[:at] + word[at + 1 :] for at in places)
+    others = (
+        word[:at] + letter + word[at + skip :]
+        for at in places
+        for letter in ascii_lowercase
+        for skip in (0, 1)
+    )
+    return any(is_ordinary(other) for other in (*fewer, *others))
 
 
 @dataclass(frozen=True)
@@ -172,7 +201,7 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if is_number_asked and (table.is_series or _counts_values(question, table)):
         operation = "sum"
         question = replace(question, operation=operation)
-    selected = find_rows(question, table)
+    selected = find_rows(question, table, closeness)
     if operation == "rows":
         if len(selected.rows) == len(table.rows) or not (selected.is_limited or selected.names_values):
             return None
@@ -246,10 +275,16 @@ class _Bound:
     """Whether the table has values that the bound can be compared with."""
 
 
-def find_rows(question: Question, table: NoteTable) -> FoundRows:
+def find_rows(question: Question, table: NoteTable, closeness: Closeness) -> FoundRows:
     """Return the rows that are left when each bound and each word by which rows differ has left some out."""
     rows = list(table.rows)
-    bounds = [*_limits(question, table), *_periods(question, table), *_flags(question, table)]
+    bounds = [
+        *_limits(question, table, closeness),
+        *_periods(question, table),
+        *_ends(question, table),
+        *_flags(question, table),
+        *_gaps(question, table),
+    ]
     used = {*table.about_terms, *table.column_terms, *table.unit_terms}
     for bound in bounds:
         if bound.limits:
@@ -268,7 +303,7 @@ def find_rows(question: Question, table: NoteTable) -> FoundRows:
             names_values |= bool(rows) and all(row.has_cell_of(asked | used) for row in rows)
         unwanted = {line_id for term in terms & question.denied for line_id in holders[term]}
         rows = [row for row in rows if row.line.id not in unwanted]
-    missing = {term for term in question.strange & asked if not holders[term]}
+    missing = {term for term in question.strange & asked if not holders[term]} - table.node_terms
     lacks_time = any(not holders[term] and _has_alike(term, table) for term in question.calendar & asked)
     is_limited = lacks_time or any(bound.limits for bound in bounds)
     return FoundRows(() if lacks_time else tuple(rows), bool(missing), is_limited, names_values)
@@ -313,7 +348,7 @@ def _by_column(holders: Mapping[str, Collection[str]], table: NoteTable) -> list
     return [*groups.values()]
 
 
-def _limits(question: Question, table: NoteTable) -> Iterator[_Bound]:
+def _limits(question: Question, table: NoteTable, closeness: Closeness) -> Iterator[_Bound]:
     """Return the bound that a question sets: "over £50", "more than 400 pages", "longer than 10 km"."""
     match = find_bound(question.plain)
     if match is None:
@@ -325,7 +360,7 @@ def _limits(question: Question, table: NoteTable) -> Iterator[_Bound]:
     size, base = size_of(mention.amount.unit)
     limit = mention.amount.value * size
     behind = frozenset(split_terms(rest[mention.start : mention.end + _UNIT_CHARS]))
-    keys = _limited_keys(question, table, mention.amount.currency or base, behind)
+    keys = _limited_keys(question, table, mention.amount.currency or base, behind, closeness)
     if not keys:
         return
     comparative = match["comparative"]
@@ -348,9 +383,9 @@ def _grows(comparative: str) -> bool:
 
 
 def _limited_keys(
-    question: Question, table: NoteTable, measure: str, limit_terms: frozenset[str]
+    question: Question, table: NoteTable, measure: str, limit_terms: frozenset[str], closeness: Closeness
 ) -> frozenset[Key]:
-    """Return the columns that a bound limits: those with its unit, or those that the question names."""
+    """Return the columns that a bound limits: those with its unit, else named ones, else the closest."""
     keys = {
         key for row in table.rows for key, value in row.values.items() if not measure or key[1] == measure
     }
@@ -362,7 +397,10 @@ def _limited_keys(
         named = {key for key in numbers if words & frozenset(split_terms(key[0]))}
         if named:
             return frozenset(named)
-    return frozenset(numbers) if len({column for column, _ in numbers}) == 1 else frozenset()
+    columns = sorted({column for column, _ in numbers if not _is_name((column, ""), table.rows)})
+    near = closeness(question.query, columns) if len(columns) > 1 else [1.0] * len(columns)
+    limited = {column for column, own in zip(columns, near, strict=True) if own == max(near)}
+    return frozenset(key for key in numbers if key[0] in limited)
 
 
 def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
@@ -406,6 +444,49 @@ def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
             yield _Bound(holds, asked)
 
 
+def _ends(question: Question, table: NoteTable) -> Iterator[_Bound]:
+    """Return what leaves out rows whose last day is not over, where a question asks for what has run out."""
+    match = _EXPIRED.search(question.plain)
+    dated = {column for row in table.rows for (column, measure) in row.values if column and measure == "date"}
+    ends = {column for column in dated if not _words("ends").isdisjoint(split_words(column.lower()))}
+    if match is None or not (ends or len(dated) == 1):
+        return
+    (column, *_) = sorted(ends or dated)
+    today = question.now.date().toordinal()
+    terms = frozenset(split_terms(match[0]))
+    is_over = terms.isdisjoint(question.denied)
+
+    def holds(table_row: NoteRow) -> bool:
+        value = table_row.values.get((column, "date"))
+        return value is not None and (value.size < today) == is_over
+
+    yield _Bound(holds, terms | frozenset(split_terms(column)))
+
+
+def _gaps(question: Question, table: NoteTable) -> Iterator[_Bound]:
+    """Return what leaves the rows without an entry in a column: of who "was never vaccinated"."""
+    undone = frozenset(
+        term for word in question.words if word in _words("undone") for term in split_terms(word)
+    )
+    wanted = question.denied | (question.terms if undone else frozenset())
+    if not wanted or any(wanted & question.denied & row.all_terms for row in table.rows):
+        return
+    gaps = {column: _without_entry(column, table) for column in table.columns if column}
+    gaps = {column: line_ids for column, line_ids in gaps.items() if 0 < len(line_ids) < len(table.rows)}
+    named = {line_ids for column, line_ids in gaps.items() if wanted & frozenset(split_terms(column))}
+    alike = named or {*gaps.values()}
+    if len(alike) == 1:
+        (line_ids,) = alike
+        yield _Bound(lambda row: row.line.id in line_ids, question.denied | undone)
+
+
+def _without_entry(column: str, table: NoteTable) -> frozenset[str]:
+    """Return ids of the rows of which a column says nothing, or no while others have more than yes."""
+    cells = {row.line.id: row.cell(column).lower() for row in table.rows}
+    empty = {""} if _words("yes") & {*cells.values()} else {"", *_words("no")}
+    return frozenset(line_id for line_id, cell in cells.items() if cell in empty)
+
+
 # what is done with them
 
 
@@ -428,7 +509,7 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
     if len(keys) < 2:
         return keys[0] if keys else None
     texts = [_describe(key, table_rows) for key in keys]
-    near = closeness(question.query, texts)
+    near = closeness(f"{question.query} {_BIRTH}" if question.ranks_by_age else question.query, texts)
     named = [
         len(question.terms & frozenset(split_terms(text))) + (key[0].lower() in question.words)
         for key, text in zip(keys, texts, strict=True)
@@ -512,7 +593,13 @@ def _over_time(question: Question, table: NoteTable, table_rows: Sequence[NoteRo
 def _compare(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
     """Return the rows that a question names; of two with an amount alike also the difference."""
     about = table.about_terms
-    rows = [row for row in table.rows if question.terms & frozenset(split_terms(row.name)) - about]
+    numbers = [term for term in question.terms if term.isdigit() and question.names_column(table.columns[0])]
+    numbered = {line_id for number in numbers for line_id in _holding(number, question, table)}
+    rows = [
+        row
+        for row in table.rows
+        if row.line.id in numbered or question.terms & frozenset(split_terms(row.name)) - about
+    ]
     if not 1 < len(rows) < len(table.rows):
         return None
     key = choose_column(question, rows, closeness)
@@ -544,13 +631,25 @@ def _extreme(
 
 
 def _end_of_time(question: Question, column_key: Key) -> Operation:
-    """Return which end of the days of a column a question wants: the youngest was born last."""
+    """Return which end of a column a question wants: the dearest costs most, the youngest was born last."""
     bases = {scale_of(word) for word in question.words}
-    if column_key[1] not in DAYS or question.operation not in ("max", "min", "first", "last"):
+    if question.operation not in ("max", "min", "first", "last"):
         return question.operation
+    if column_key[1] not in DAYS:
+        return _end_of_scale(question)
     if bases & _YOUNG_SCALES:
         return "last"
     return "first" if bases & _OLD_SCALES else question.operation
+
+
+def _end_of_scale(question: Question) -> Operation:
+    """Return which end of a scale a superlative means, as "dearest" the highest price."""
+    scales = read_groups("scales.txt")
+    bases = [base for word in question.words if word.endswith("est") and (base := scale_of(word))]
+    ends = {scales[base].partition(" ")[0] for base in bases}
+    if question.operation not in ("max", "min") or len(ends) != 1:
+        return question.operation
+    return "max" if ends == {"max"} else "min"
 
 
 def _in_row_order(valued_rows: Sequence[tuple[NoteRow, CellValue]]) -> list[tuple[NoteRow, CellValue]]:

@@ -1,23 +1,41 @@
 """Messages that ask the last question anew of something else: "and Ivy's?", "and in week 50?". Pure."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from panda.language.languages import calendar_names
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
-from panda.language.words import FUNCTION_WORDS, is_ordinary, split_words
+from panda.language.words import FUNCTION_WORDS, alternatives, is_ordinary, split_words
 
 _MOST_WORDS = 6
 _WORD = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
 _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
 _Kind = Literal["number", "calendar", "name", "word"]
+_MOST_THING_WORDS = 3
+_WORDS_FILE = "item_words.txt"
+_BEFORE_THING = lazy_pattern(
+    rf"(?:(?P<verb>\b(?:{alternatives(_WORDS_FILE, 'before_subjects')})\s+)"
+    rf"|(?P<of>\b(?:{alternatives(_WORDS_FILE, 'of')})\s+))?"
+    rf"(?P<determiner>\b(?:{alternatives(_WORDS_FILE, 'determiners_of_one')})\s+)?\Z",
+    re.IGNORECASE,
+)
+_AROUND_THING = lazy_pattern(
+    rf"\W*(?:(?:{alternatives(_WORDS_FILE, 'goes_on')})\s+)*"
+    rf"(?:(?:{alternatives(_WORDS_FILE, 'before_places')})\s+)?",
+    re.IGNORECASE,
+)
+"""What stands before the thing in a message that names nothing else."""
 
 
 def ask_anew(query: str, last_query: str) -> str | None:
     """
     Return the last question with what a short message names in the place of what is like it there: a number,
-    a month or weekday, or a name; None where the message says more, or there is no such place, or several.
+    a month or weekday, a name, or a thing; None where the message says more, or there is no such place, or
+    several.
 
     >>> ask_anew("and P4?", "how many colonies are on P2")
     'how many colonies are on P4'
@@ -25,6 +43,8 @@ def ask_anew(query: str, last_query: str) -> str | None:
     "when's ivy's next tetanus due"
     >>> ask_anew("and how much is the boat?", "when's Theo's next tetanus due") is None
     True
+    >>> ask_anew("and the night porter?", "which key does the cook need?")
+    'which key does the night porter need?'
     """
     asked = plain_signs(query)
     last = plain_signs(last_query)
@@ -32,20 +52,96 @@ def ask_anew(query: str, last_query: str) -> str | None:
         return None
     held = {_bare(word).lower() for word in _WORD.findall(last)}
     named = [word for word in _telling(asked) if _bare(word).lower() not in held]
-    if len(named) != 1:
-        return None
-    kind = _kind_of(named[0])
+    kind = _kind_of(named[0]) if len(named) == 1 else "word"
+    if kind == "word":
+        return _ask_of_thing(asked, last) if named else None
     own = {_bare(word).lower() for word in _WORD.findall(asked)}
     places = [
         match
         for match in _WORD.finditer(last)
         if _is_telling(match[0]) and _kind_of(match[0]) == kind and _bare(match[0]).lower() not in own
     ]
-    if kind == "word" or len(places) != 1:
+    if not places:
+        return _ask_of_thing(asked, last)
+    if len(places) > 1:
         return None
     is_owner = _OWNER.search(places[0][0]) is not None
     put = named[0] if is_owner == (_OWNER.search(named[0]) is not None) else _bare(named[0]) + "'s" * is_owner
     return last_query[: places[0].start()] + put + last_query[places[0].end() :]
+
+
+def _ask_of_thing(query: str, last_query: str) -> str | None:
+    """Return the last question of the thing that a message names, put for an owner or for the last thing."""
+    named = _things(query)
+    places = _things(last_query)
+    if len(named) != 1 or not places:
+        return None
+    (thing,) = named
+    is_all = _AROUND_THING.fullmatch(query[: thing.start]) and not query[thing.end :].strip(" ?!.")
+    if len(thing.words) > _MOST_THING_WORDS or not is_all:
+        return None
+    put = query[thing.start : thing.end]
+    if thing.is_owner:
+        owners = [place for place in places if place.is_owner or place.is_owned]
+        if len(owners) != 1:
+            return None
+        if not owners[0].is_owner:
+            put = _bare(put)
+        return last_query[: owners[0].start] + put + last_query[owners[0].end :]
+    alike = [place for place in places if place.has_determiner == thing.has_determiner]
+    names = [place for place in places if _kind_of(place.words[-1]) == "name"]
+    place = [*places[-1:], *names[-1:], *alike[-1:]][-1]
+    if not last_query[: place.start].strip():
+        return None
+    return last_query[: place.start] + put + last_query[place.end :]
+
+
+@dataclass(frozen=True)
+class _Thing:
+    start: int  # of its determiner, if it has one
+    end: int
+    words: tuple[str, ...]
+    has_determiner: bool
+    is_owner: bool  # "the cook's"
+    is_owned: bool  # behind "of"
+
+
+def _things(text: str) -> list[_Thing]:
+    """Return the runs of words that name something, each with its determiner; numbers and days are none."""
+    plain = plain_signs(text)
+    things = []
+    run: list[re.Match[str]] = []
+    words = [*_WORD.finditer(plain)]
+    for word in words:
+        is_next = not run or plain[run[-1].end() : word.start()] == " "
+        ends = run and _OWNER.search(run[-1][0]) is not None
+        if run and (not _is_telling(word[0]) or not is_next or ends):
+            things.append(_thing(plain, run))
+            run = []
+        if _is_telling(word[0]):
+            run.append(word)
+    if run:
+        things.append(_thing(plain, run))
+    return [
+        thing for thing in things if not any(_kind_of(word) in ("number", "calendar") for word in thing.words)
+    ]
+
+
+def _thing(text: str, word_matches: Sequence[re.Match[str]]) -> _Thing:
+    before = _BEFORE_THING.search(text, 0, word_matches[0].start())
+    has_determiner = before is not None and before["determiner"] is not None
+    if before is not None and before["verb"] and len(word_matches) > 1:
+        word_matches = word_matches[:-1]
+    return _Thing(
+        start=before.start("determiner")
+        if before is not None and has_determiner
+        else word_matches[0].start(),
+        end=word_matches[-1].end(),
+        words=tuple(word[0] for word in word_matches),
+        has_determiner=has_determiner,
+        is_owner=_OWNER.search(word_matches[-1][0]) is not None,
+        is_owned=before is not None and before["of"] is not None,
+    )
 
 
 def _telling(text: str) -> list[str]:

@@ -76,3 +76,25 @@ def test_an_underlined_line_is_a_heading() -> None:
 def test_a_single_word_stays_with_what_it_is_about() -> None:
     """ "Vegan." alone says nothing."""
     assert lists("Café Nord has cake. Vegan. Closed on Mondays.")[0][0] == "Café Nord has cake. Vegan."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Pack  for the  trip\nsocks  and a  hat\na map  with the  route",
+        "Monday   gym    18:00\nTuesday   pool   19:00\nFriday   gym   17:30",
+        "Thing  Shop  Price\nKettle  Marlin  45",
+    ],
+)
+def test_what_is_no_table_of_columns(text: str) -> None:
+    """Gaps within lines make no table where no line is a head, no column has numbers, or a line is alone."""
+    assert "row" not in {unit.form for unit in split_units(text)}
+
+
+def test_columns_end_where_a_line_does_not_fit() -> None:
+    """Numbers may stand right-aligned and cells be empty; the sentence below is a sentence."""
+    rows = ["Thing       Shop     Price", "Kettle      Marlin      45", "Bike light           1,062"]
+    text = "\n".join([*rows, "All  with receipts."])
+    texts = [unit.text for unit in split_units(text) if unit.form == "row"]
+    assert texts == ["Thing: Kettle; Shop: Marlin; Price: 45", "Thing: Bike light; Price: 1,062"]
+    assert split_units(text)[-1].text == "All with receipts."

@@ -53,6 +53,8 @@ def test_everyday_sentences_remove_nothing(panda: Panda) -> None:
         "ok, please forget my locker code, I moved out",
         "Forget what I told you about the locker!",
         "forget my locker code 4471-k, delete it please",
+        "please forget the locker code, I don't want it written down",
+        "forget my locker code number",
     ],
 )
 def test_an_order_that_one_thing_fits_is_carried_out(panda: Panda, order: str) -> None:
@@ -166,6 +168,7 @@ def test_what_is_no_choice_forgets_nothing(panda: Panda, answer: str) -> None:
         "Forget my locker code… no wait, keep it",
         "Forget my locker code: a song",
         "Forget my locker code never!",
+        "Forget my locker code, I don't want to change it, don't",
     ],
 )
 def test_an_order_that_is_taken_back_is_asked_about(panda: Panda, query: str) -> None:

@@ -55,6 +55,23 @@ LIFTS = """# Lifts booked with the crane
 | 42 | Idris | Dunlin | Wed | £55 |
 | 43 | Hywel | Plover | Tue | £22 |
 """
+LENDING = """What the rowing club lends out
+
+Thing            Out           Due           Borrower      Fee
+oar bag          2025-12-01    2025-12-20    Nesta         3.50
+boat trolley     2025-12-28    2026-01-12    Idris         8.00
+life jacket                                                2.00
+roof rack        2025-11-03    2026-01-02    Hywel         5.00
+"""
+
+
+@pytest.fixture(scope="module")
+def club(tmp_path_factory: pytest.TempPathFactory) -> Panda:
+    """A store with a note whose cells stand below each other, some of them empty."""
+    panda = Panda(tmp_path_factory.mktemp("club") / "project")
+    assert panda("init").code == 0
+    write_note(panda.user_directory, "lending.txt", LENDING)
+    return panda
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +186,20 @@ def test_rows_whose_cell_is_named(harbour: Panda) -> None:
 def test_a_month_that_a_table_lacks(harbour: Panda) -> None:
     """A month of which a list of days has none is not answered from the others."""
     assert harbour.turn("how many launches were there in December").data["outcome"] == "unsure"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("which things of the rowing club are overdue?", ["oar bag", "roof rack"]),
+        ("what does the rowing club lend that is not out", ["life jacket"]),
+        ("which thing of the rowing club has the dearest fee", ["boat trolley"]),
+        ("total fee of the rowing club's things", ["18.50"]),
+    ],
+)
+def test_columns_without_lines(club: Panda, query: str, rows: list[str]) -> None:
+    """Cells below each other are a table; empty ones and days that are over tell rows apart."""
+    answer = ask(club, query)
+    names = ["oar bag", "boat trolley", "life jacket", "roof rack", "18.50"]
+    asked = names if rows != ["18.50"] else names[-1:]
+    assert [name for name in asked if name in answer] == rows
