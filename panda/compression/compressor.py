@@ -37,7 +37,7 @@ _Size = Callable[[Set[int], Sequence[Item]], int]
 """Gives the tokens of what is kept with some items more."""
 _PROSE: frozenset[Format] = frozenset(("text", "output", "messages", "html"))
 """Formats of sentences, any of which may tell of an error; they are compared by meaning, too."""
-_VERSION = 11
+_VERSION = 12
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -219,10 +219,9 @@ def _read(
 ) -> tuple[Outline, Mapping[int, str]]:
     """The pieces of a document, and those that are protected with the reason."""
     outline = parse_document(source, document_format, kind)
-    if document_format in _PROSE:
-        mark_errors(
-            outline.pieces, outline.source, is_told=kind == "tool_result" or document_format == "messages"
-        )
+    if document_format in _PROSE or document_format == "settings":
+        is_told = kind == "tool_result" or document_format == "messages"
+        mark_errors(outline.pieces, outline.source, is_told=is_told)
     if kind == "research.md":
         bind_sources(outline.pieces)
     return outline, find_protected(outline.pieces, kind, keep)

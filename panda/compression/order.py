@@ -27,6 +27,8 @@ _BOILERPLATE = phrases("page_text.txt", "boilerplate")
 _CONTENTS_LINE = lazy_pattern(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*\Z")
 _BOILERPLATE_CHARS = 90
 _TIME_STAMP = lazy_pattern(r"\A[\[(]?(?:\d{4}-\d\d-\d\d[T ]?)?\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?[\])]?\s+")
+_PROMPT = lazy_pattern(r"\s*>>> ")
+_TRACE_LINE = lazy_pattern(r"\s*Traceback \(most recent call last\):|\s+at \S+\(")
 _NGRAM = 3
 _SOURCE_TERMS = 3
 """A sentence with fewer words beside its address says only where something was read."""
@@ -120,23 +122,29 @@ def find_protected(
 def mark_errors(pieces: Sequence[Piece], source: str, *, is_told: bool) -> None:
     """
     Put the lines of a text that tell of an error before all else, each message once. Unless *is_told* holds,
-    as of the output of a tool, code and indented lines are left alone: they show what a program could say.
+    as of messages and the output of a tool, code and indented lines count only in a log or a traceback:
+    others show what a program could say.
     """
     seen: set[str] = set()
     for piece in pieces:
-        if piece.kind not in ("sentence", "row", "code"):
+        if piece.kind not in ("sentence", "row", "code") or len(piece.text) > _ERROR_CHARS:
             continue
-        text = piece.text.strip().lstrip("-*>|` ")
-        if is_told:
-            text = _TIME_STAMP.sub("", text)
         is_shown = not is_told and (piece.kind == "code" or source[piece.start].isspace())
-        if is_shown or len(text) > _ERROR_CHARS or not (ERROR_LINE.match(text) or HTTP_ERROR.search(text)):
-            continue
-        message = mask_values(text)
-        if message not in seen:
-            piece.tier = ERROR_TIER
-            piece.noun = "error"
-        seen.add(message)
+        lines = piece.text.split("\n")
+        is_trace = not _PROMPT.match(piece.text) and any(map(_TRACE_LINE.match, lines))
+        for line in lines:
+            text = line.strip().lstrip("-*>|` ")
+            stamp = _TIME_STAMP.match(text)
+            text = text[stamp.end() :] if stamp else text
+            is_said = is_told and piece.kind != "row"
+            error = ERROR_LINE.search(text) if is_said or is_trace else ERROR_LINE.match(text)
+            if (is_shown and not (stamp or is_trace)) or not (error or HTTP_ERROR.search(text)):
+                continue
+            message = mask_values(text)
+            if message not in seen:
+                piece.tier = ERROR_TIER
+                piece.noun = "error"
+            seen.add(message)
 
 
 def bind_sources(pieces: Sequence[Piece]) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from panda.compression.errors_told import ERROR_LINE
 from panda.compression.outcomes import weigh_outcomes
 from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
@@ -29,11 +30,11 @@ _QUOTE = lazy_pattern(r"(?m)^[ \t]*(?!>>> )(?:>[ \t]?)+")
 _BOX_RULE = lazy_pattern(r"[ \t]*[+*┌┏╔╭├└┗╚╰][-=*─━═]{2,}([^|+]*?)[-=*─━═]{2,}[+*┐┓╗╮┤┘┛╝╯][ \t]*")
 _BOX_LINE = lazy_pattern(r"[ \t]*[|│┃║*]([^|│┃║]*)[|│┃║*][ \t]*")
 _SPEAKER = lazy_pattern(
-    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
+    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?:\*\*)?(?: \([^)]{1,30}\))?:(?:\*\*)?\s+(?=\S)"
 )
 TURN_LINE = lazy_pattern(
-    r"(?:\*\*)?[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
-    r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)\Z"
+    r"[^\w\n]{0,6}[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
+    r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)[^\w\n]{0,6}\Z"
     r"|(?:\*\*)?[^\W\d][^:\n]{0,60}? (?:commented|wrote|replied|answered|said|posted)\b"
     r"[^:\n]{0,30}\d{4}[^\n]{0,12}\Z"
 )
@@ -79,6 +80,7 @@ _RUN_IN_CHARS = 44
 """A sentence up to here that opens an item is its heading, and stands with the next one."""
 _LONG_ROW_CHARS = 110
 _SHORT_CODE_LINES = 6
+_FEW_CODE_LINES = 3
 _GROUP_LINES = 8
 _GROUP_CHARS = 560
 _PARAGRAPH = 0.4
@@ -425,8 +427,11 @@ class _ProseReader:
         lines = [i for i in range(first, end) if self._text(i).strip()]
         groups: list[list[int]] = []
         commands = [bool(_COMMAND.match(self._text(i))) for i in lines]
+        is_error = [ERROR_LINE.search(self._text(i)) is not None for i in lines]
         for place, i in enumerate(lines):
-            if any(commands):  # with what they write
+            if len(lines) > _FEW_CODE_LINES and (is_error[place] or (place and is_error[place - 1])):
+                begins = True
+            elif any(commands):  # with what they write
                 begins = commands[place] != (place > 0 and commands[place - 1])
             elif len(lines) <= _SHORT_CODE_LINES or not groups:
                 begins = False
