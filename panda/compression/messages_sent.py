@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from panda.compression.outcomes import count_facts, tells_reason_or_duty, weigh_outcomes
 from panda.compression.pieces import TITLE_TIER, Piece, TextOutline
-from panda.compression.prose import TURN_LINE, parse_prose
+from panda.compression.prose import TURN_LINE, find_versions, parse_prose
 from panda.language.patterns import lazy_pattern
 from panda.language.words import phrases, split_terms
 
@@ -62,6 +62,8 @@ def is_messages(source: str) -> bool:
     if "subject" in keys and not keys.isdisjoint(("from", "to", "date")):
         return True
     lines = source.split("\n")
+    if find_versions(lines):
+        return False
     turns = sum(TURN_LINE.match(text.strip()) is not None for text in lines)
     speakers = Counter(
         match[0] for text in lines if (match := _SPEAKER.match(text)) and match.end() < len(text)

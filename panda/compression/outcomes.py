@@ -21,6 +21,7 @@ _BEHIND_LABEL = lazy_pattern(r"[*_]*(?: [^:.\n]{1,20})?:")
 _NAME = lazy_pattern(r"(?<=[\w,;)] )(?!I\b)[A-Z][\w-]+|[`\"“][^`\"”\n]{2,40}[`\"”]|\w+[_./]\w+")
 _COMMON_WORDS = frozenset(split_terms(" ".join(FUNCTION_WORDS)))
 _DAY = lazy_pattern(r"\b\d{1,2}\.? [^\W\d_]{3,}|[^\W\d_]{3,} \d{1,2}\b|\b\d{1,2}\.\d{1,2}\.|\d{4}-\d\d-\d\d")
+_TITLE_CHARS = 120
 _TOP_CHARS = 600
 _MOST_FIRST = 12
 """So many lines below a label come before all that is no outcome."""
@@ -28,10 +29,10 @@ _LABELLED = 0.15
 _BELOW = 0.1
 _BOX = 0.4
 _TASK = 0.2
-_EMPTY = 0.8
+_EMPTY = 1.0
 """What a sentence of minutes costs more that says nothing."""
 _MANY_FACTS = 4.0
-_MEETING_PLACE = 0.4
+_MEETING_PLACE = 0.2
 """What the place in its section counts there, beside what it says."""
 _ATTENDEE = 1.0
 """What the list of those who were there costs more."""
@@ -56,7 +57,10 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
     "Actions" or "I need from you:". In minutes and notes of a meeting those below a label come before all but
     the title.
     """
-    is_meeting = _MEETINGS.search(source, 0, _TOP_CHARS) is not None
+    is_meeting = _MEETINGS.search(source, 0, _TITLE_CHARS) is not None or any(
+        ":" in line and _MEETINGS.match(line.lstrip(_BEFORE_LABEL))
+        for line in source[:_TOP_CHARS].split("\n")
+    )
     section: tuple[str, ...] | None = None  # the headings of a section of outcomes
     intro = -1  # the line above a list of outcomes
     is_request = False

@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-from panda.compression.errors_told import ERROR_LINE
+from panda.compression.errors_told import ERROR_LINE, mask_values
 from panda.compression.outcomes import weigh_outcomes
 from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
@@ -40,6 +40,13 @@ TURN_LINE = lazy_pattern(
 )
 """Says who wrote what stands below, and when."""
 _TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
+_VERSION_LINE = lazy_pattern(
+    r"(?:\*{1,2} (?=.*\b\d{4}\b))?=* ?(?:[A-Za-z][^.,;!?\n]{0,40}[ (-]|[A-Za-z][\w.+-]* \()?"
+    r"(?:v?(?:\d+:)?\d+(?:\.\d+)+[\w.+~-]*(?<!\.)(?:\W+\S.{0,60})?|\d{4}-\d\d-\d\d\b.{0,60}|(?P<hash>[0-9a-f]{40}))(?<![.,;])"
+)
+_OUTLINE_MARKS = lazy_pattern(r"\*+(?= )")
+_LEAST_VERSIONS = 3
+_TOP_LINES = 30
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
@@ -76,6 +83,11 @@ _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 _FRONT_LINES = 60
 _LONG_CELL_CHARS = 48
 _NEAR = 3
+_REMARK = lazy_pattern(r"\s*(?:\[[^\]]*\]|\([^)]*\))\.?")
+_CLAUSE = lazy_pattern(r"(?<=[^\W\d][,;:)]) | (?=\()|(?<=[^\W\d]) (?=[–—-] )")
+"""Where the beginning of an item may end."""
+_FIRST_CHARS = 30
+_SHORT_LIST_CHARS = 480
 _RUN_IN_CHARS = 44
 """A sentence up to here that opens an item is its heading, and stands with the next one."""
 _LONG_ROW_CHARS = 110
@@ -91,10 +103,32 @@ _ITEM = 0.25
 _CODE_GROUP = 0.6
 _SECTION = 0.3
 _LEVEL = 0.4
+_VERSION = 0.4
+"""What a version costs more than the next newer one in a list of changes …"""
+_VERSION_PART = 0.4
+"""… and what place and section count there within a version."""
 _BACK_MATTER_COST = 0.7
 _SUMMARY_COST = 0.1
 _PREAMBLE = 0.8
 """What the place within it costs in the first section, beside the others."""
+
+
+def find_versions(lines: Sequence[str]) -> Sequence[int]:
+    """
+    Return the lines that say which version or day the changes below them are of; empty for no list of changes.
+
+    >>> find_versions(["tea (1.2) stable", "", "  * Hot.", "", "tea (1.1) stable", "", "tea (1.0) stable", "x"])
+    [0, 4, 6]
+    """
+    openings: dict[str, list[int]] = defaultdict(list)  # by the first word
+    for n, (before, text, after) in enumerate(zip(["", *lines], lines, [*lines[1:], ""], strict=False)):
+        match = None if before.strip() or TURN_LINE.match(text) else _VERSION_LINE.fullmatch(text)
+        if match and (match["hash"] or not after[:1].isalnum()):
+            openings[mask_values(text.lstrip("*= ")).split()[0]].append(n)
+    most = max(map(len, openings.values()), default=0)
+    versions = sorted(n for group in openings.values() for n in group)
+    is_list = _LEAST_VERSIONS <= most >= len(versions) / 2 and versions[0] <= _TOP_LINES
+    return versions if is_list else []
 
 
 def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = True) -> TextOutline:
@@ -241,6 +275,8 @@ class _ProseReader:
         self.path: list[tuple[int, str, int]] = []  # depth, title and piece of the headings above
         self.counts: Counter[tuple[str, ...]] = Counter()  # sections below a heading
         self.keys: Counter[str] = Counter()  # lines with the same key, as "Classifier:"
+        self.is_changelog = False
+        self.version_cost = 0.0
         self.section_cost = 0.0
         self.heading_cost = 0.0
         self.numbered = 0  # sections below the heading whose headings run in
@@ -248,7 +284,7 @@ class _ProseReader:
         self.paragraph_counts = [0]  # of each section
         self.paragraphs = 0  # in the section
         self.items = 0  # in the list
-        self.intros: dict[int, int | None] = {}  # what a line introduces, by the line
+        self.intros: list[int] = []  # lines that introduce something
         self.is_code_next = False
         self.base = 0.0  # cost of the paragraph or list
         self.line = 0
@@ -292,24 +328,41 @@ class _ProseReader:
         return self.pieces
 
     def _bind_intros(self) -> None:
-        """Let a line that introduces something stand only with the first of what it introduces."""
+        """
+        Let a line that introduces a short list stand only with the beginning of each of its items, one that
+        introduces something else with the first of it, and a remark in brackets with what it is about.
+        """
+        items: dict[int, list[int]] = {head: [] for head in self.intros}
         for i, piece in enumerate(self.pieces):
             for head in piece.heads:
-                if head not in self.intros or piece.kind in ("fence", "label"):
-                    continue
-                best = self.intros[head]
-                if best is None or (i - best <= _NEAR and piece.cost < self.pieces[best].cost):
-                    self.intros[head] = i
-        for head, first in self.intros.items():
+                if head in items and piece.kind not in ("fence", "label"):
+                    items[head].append(i)
+            before = self.pieces[i - 1]
+            if i and before.kind == "sentence" and _REMARK.fullmatch(piece.text):
+                piece.heads = (*piece.heads, i - 1)
+        for head, introduced in items.items():
+            firsts = {self.pieces[i].line: i for i in reversed(introduced)}
+            near = [i for i in introduced if i - introduced[0] <= _NEAR]
             following = self.pieces[head + 1 : head + 2]
-            if first is None and following and following[0].kind == "sentence":
-                first = head + 1
-            if first is not None:
-                self.pieces[head].heads = (*self.pieces[head].heads, first)
+            if sum(len(self.pieces[i].text) for i in firsts.values()) <= _SHORT_LIST_CHARS:
+                self.pieces[head].heads = (*self.pieces[head].heads, *firsts.values())
+            elif near:
+                best = min(near, key=lambda i: self.pieces[i].cost)
+                self.pieces[head].heads = (*self.pieces[head].heads, best)
+            if not introduced and following and following[0].kind == "sentence":
+                self.pieces[head].heads = (*self.pieces[head].heads, head + 1)
 
     def _underlined(self, first_line: int) -> str:
         """Return the text with each line that underlines a title as Markdown knows it, at the same places."""
         lines = [self._text(i) for i in range(first_line, len(self.lines))]
+        versions = find_versions(lines)
+        self.is_changelog = bool(versions)
+        is_outline = any(lines[n].startswith("*") for n in versions)
+        for n, text in enumerate(lines):
+            if is_outline and (marks := _OUTLINE_MARKS.match(text)):
+                lines[n] = "#" * (1 + marks.end()) + text[marks.end() :]
+            elif n in versions:
+                lines[n] = f"## {text}"
         for n in range(1, len(lines)):
             title = lines[n - 1].strip()
             is_rule = _UNDERLINE.match(lines[n]) is not None and title and title[0].isalnum()
@@ -358,11 +411,17 @@ class _ProseReader:
                 heads=self.above if heads is None else heads,
                 section=self.section,
                 path=tuple(title for _, title, _ in self.path),
-                cost=self.section_cost + cost * (1.0 if self.section_cost else _PREAMBLE),
+                cost=self.section_cost + cost * self._part_weight(),
                 noun={"row": "row", "sentence": "line" if self.lines_alone else ""}.get(kind, ""),
             )
         )
         return len(self.pieces) - 1
+
+    def _part_weight(self) -> float:
+        """Return what the place within a section counts."""
+        if self.is_changelog:
+            return _VERSION_PART
+        return 1.0 if self.section_cost else _PREAMBLE
 
     def _heading(self, block: Block, first: int, end: int) -> None:
         self.headings += 1
@@ -376,6 +435,9 @@ class _ProseReader:
         self.counts[titles] += 1
         is_title = not self.pieces or (len(self.path) == 0 and place == 0)
         self.section_cost = _SECTION * math.log2(1 + place) + _LEVEL * (len(self.path) + (not is_title))
+        if self.is_changelog:
+            self.version_cost = self.version_cost if self.path else _VERSION * place
+            self.section_cost = self.version_cost + _VERSION_PART * self.section_cost * bool(self.path)
         if not is_title and _BACK_MATTER.search(block.title):
             self.section_cost += _BACK_MATTER_COST
         if _SUMMARIES.fullmatch(block.title.strip("*_: ")):
@@ -573,6 +635,11 @@ class _ProseReader:
         else:
             spans[0][0] = (start, spans[0][0][1])
         first = len(self.pieces)
+        if is_item and self.intro and len(spans[0]) == 1:
+            begin, end = spans[0][0]
+            clause = _CLAUSE.search(self.source, begin + _FIRST_CHARS, end - _FIRST_CHARS)
+            if clause:
+                spans[0] = [(begin, clause.start()), (clause.end(), end)]
         if len(spans) > 1 and (label > start or self.source.startswith("**", start)):
             (begin, stop_first), *_ = spans[0]
             if len(spans[0]) == 1 and len(spans[1]) == 1 and stop_first - begin <= _RUN_IN_CHARS:
@@ -602,4 +669,4 @@ class _ProseReader:
                 return  # what introduces the text below stands above
             self.intro = (first,) if is_intro else ()
             if is_intro:
-                self.intros[first] = None
+                self.intros.append(first)
