@@ -47,6 +47,16 @@ _VERSION_LINE = lazy_pattern(
 _OUTLINE_MARKS = lazy_pattern(r"\*+(?= )")
 _LEAST_VERSIONS = 3
 _TOP_LINES = 30
+_OPTION = lazy_pattern(r"\s*--?[\w?#][\w?#-]*(?=[\s,=\[<]|\Z)")
+_OPTION_LINES = lazy_pattern(r"(?m)^\s*--?[\w?#][\w?#-]*(?=[\s,=\[<]|$)")
+_LEAST_OPTIONS = 5
+_OPTION_COST = 0.1
+_WRAP_CHARS = 8
+"""So much more than the option its explanation is indented beside it."""
+_USAGE = lazy_pattern(
+    r"(?m)^\s*(?:\w+: +)?[\w./-]+ (?:[^.:,;\n]*? )?(?:\[[^\]\n]+\]|<[^>\n]+>)[^\n]*(?:\.\.\.|[^.:,;\n])$"
+)
+"""How a program is called, with what may or has to be given in brackets."""
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
@@ -276,6 +286,9 @@ class _ProseReader:
         self.counts: Counter[tuple[str, ...]] = Counter()  # sections below a heading
         self.keys: Counter[str] = Counter()  # lines with the same key, as "Classifier:"
         self.is_changelog = False
+        self.is_manual = len(_OPTION_LINES.findall(source)) >= _LEAST_OPTIONS
+        self.option_indent = -1
+        self.options = 0
         self.version_cost = 0.0
         self.section_cost = 0.0
         self.heading_cost = 0.0
@@ -556,6 +569,7 @@ class _ProseReader:
             self.base = self._paragraph_cost()
         begin = first
         number = 0
+        self.option_indent = self._option_indent(first)
         for i in range(first + 1, end + 1):
             if i == end or kind == "table" or self._begins_part(i, width):
                 place = self.items if kind == "item" else number
@@ -568,9 +582,15 @@ class _ProseReader:
                 )
                 begin = i
                 number += 1
+                self.option_indent = self._option_indent(i) if i < end else -1
         if kind == "item":
             self.items += 1
         self.is_code_next = self.is_code_next or bool(_CODE_FOLLOWS.search(self._text(end - 1)))
+
+    def _option_indent(self, i: int) -> int:
+        """Return how far an option of a manual is indented that a line explains; -1 for any other line."""
+        match = _OPTION.match(self._text(i)) if self.is_manual else None
+        return match.end() - len(match[0].lstrip()) if match else -1
 
     def _is_quoted(self, i: int) -> bool:
         start = self.lines[i][0]
@@ -590,6 +610,13 @@ class _ProseReader:
     def _begins_part(self, i: int, width: int) -> bool:
         text = self._text(i)
         before = self._text(i - 1)
+        if self.is_manual and before.strip():
+            depth = len(text) - len(text.lstrip()) - self.option_indent
+            is_unfinished = not before.rstrip().endswith(".") and not _OPTION.match(before)
+            if _OPTION.match(text) and (depth < _WRAP_CHARS and not (depth > 0 and is_unfinished)):
+                return True
+            if self.option_indent >= 0:
+                return depth <= 0
         if not before.strip() or self._is_quoted(i) != self._is_quoted(i - 1):
             return True
         if (
@@ -617,6 +644,10 @@ class _ProseReader:
             self.pieces[self._add(start, stop, "sentence")].low = EDGE
             return
         cost += _ITEM * math.log2(1 + place)
+        is_usage = self.is_manual and not self.options and _USAGE.search(self.plain, start, stop)
+        if self.option_indent >= 0:
+            self.options += 1
+            cost = _OPTION_COST * math.log2(1 + self.options)
         key = _FIELD_KEY.match(self.plain, start, stop)
         if key:
             cost += 2 * _ITEM * math.log2(1 + self.keys[key[1]])
@@ -663,6 +694,9 @@ class _ProseReader:
                 )
                 if is_chained(sentence):
                     chain = [at]
+        if is_usage:
+            for piece in self.pieces[first:]:
+                piece.tier = TITLE_TIER
         if not is_item:
             is_intro = len(self.pieces) - first == 1 and self.pieces[-1].text.endswith((":", "::"))
             if is_intro and self.pieces[first].text.strip() == "::":
