@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from panda.compression.errors_told import ERROR_LINE, mask_values
 from panda.compression.outcomes import weigh_outcomes
@@ -98,6 +98,11 @@ _CLAUSE = lazy_pattern(r"(?<=[^\W\d][,;:)]) | (?=\()|(?<=[^\W\d]) (?=[–—-] )
 """Where the beginning of an item may end."""
 _FIRST_CHARS = 30
 _SHORT_LIST_CHARS = 480
+_LEAST_QUESTIONS = 3
+_QUESTIONS_SHARE = 0.1
+"""Part of the paragraphs that are questions where a text answers them one by one."""
+_ANSWER_CHARS = 30
+_QUESTION = 0.1
 _RUN_IN_CHARS = 44
 """A sentence up to here that opens an item is its heading, and stands with the next one."""
 _LONG_ROW_CHARS = 110
@@ -338,7 +343,43 @@ class _ProseReader:
             if block.kind not in ("item", "text"):
                 self.intro = ()
         self._bind_intros()
+        self._bind_answers()
         return self.pieces
+
+    def _bind_answers(self) -> None:
+        """Let each of several questions stand with the beginning of its answer, and the rest of it with both."""
+        groups = [
+            list(members)
+            for _, members in groupby(range(len(self.pieces)), key=lambda i: (self.pieces[i].line, self.pieces[i].kind == "heading"))
+        ]
+        is_question = [self.pieces[group[-1]].text.rstrip(" *_").endswith("?") for group in groups]
+        if sum(is_question) < max(_LEAST_QUESTIONS, _QUESTIONS_SHARE * len(groups)):
+            return
+        question: list[int] = []
+        answer: list[int] = []  # its beginning
+        number = 0
+        place = 0
+        for group, asks in zip(groups, is_question, strict=True):
+            if asks:
+                question = group
+                answer = []
+                number += 1
+                place = 0
+                continue
+            if self.pieces[group[0]].kind == "heading":
+                question = []
+            for i in group if question else ():
+                piece = self.pieces[i]
+                is_begun = sum(len(self.pieces[at].text) for at in answer) >= _ANSWER_CHARS
+                piece.heads = (*piece.heads, *question, *answer)
+                place += 1
+                piece.cost = _QUESTION * math.log2(number) + _SENTENCE * math.log2(place) * is_begun
+                if not is_begun and piece.kind in ("sentence", "code", "row"):
+                    answer.append(i)
+                    for at in (*question, *answer):
+                        if self.pieces[at].kind != "heading":
+                            self.pieces[at].heads = (*question, *self.pieces[at].heads, *answer)
+                            self.pieces[at].cost = piece.cost
 
     def _bind_intros(self) -> None:
         """
