@@ -24,12 +24,12 @@ _NOTICES = phrases("page_text.txt", "notices")
 _LEVEL = 0.35
 _OUTER = 0.3
 """Part of what the line costs more that it stands below."""
-_GROUP = 0.3
+_GROUP = 0.15
 """What a key costs more for each doubling of the groups of keys before it, which blank lines part."""
 _PLACE = 0.15
 _SECTION_PLACE = 0.25
 _ITEM_PLACE = 0.3
-_COMMENT_COST = 0.4
+_COMMENT_COST = 1.4
 _COMMENT_LINE = 0.35
 _NOTICE = 3.0
 """What a notice of a licence costs more than another comment."""
