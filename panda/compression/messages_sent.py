@@ -16,9 +16,7 @@ _SUBJECTS = ("subject", "title", "summary")
 _KEPT_HEADERS = ("from", "to", "date", "status", "priority", "reporter", "assignee", "created")
 _FIRST_HEADERS = ("from", "to", "date", "status")
 _HEADER_CHARS = 120
-_SPEAKER = lazy_pattern(
-    r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{1,30}(?:\*\* \([^)\n]{1,30}\))?:\*{0,2}(?=\s|\Z)"
-)
+_SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{1,30}(?:\*\* \([^)\n]{1,30}\))?:\*{0,2}(?=\s|\Z)")
 """Who speaks, and when; the letters of "Q:" and "A:" are no names."""
 _PART_HEADER = lazy_pattern(r"-{4,} ?\S|Content-[\w-]+: |MIME-Version: ")
 _QUOTED = "quoted"
@@ -87,7 +85,9 @@ def parse_messages(source: str) -> TextOutline:
     subject = next((_beginnings(text) for key, _, text in header if key.lower() in _SUBJECTS), frozenset())
     begins = _find_beginnings(pieces, body)
     bounds = sorted({body, *begins, len(pieces)})
-    messages = [range(*span) for span in pairwise(bounds) if any(pieces[i].kind != "heading" for i in range(*span))]
+    messages = [
+        range(*span) for span in pairwise(bounds) if any(pieces[i].kind != "heading" for i in range(*span))
+    ]
     last = [i for i in messages[-1] if pieces[i].kind == "sentence"][-1:] if len(messages) > 1 else []
     for place, message in enumerate(messages):
         distance = min(place, len(messages) - 1 - place)

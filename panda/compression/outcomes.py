@@ -107,12 +107,7 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
         if intro >= 0 and intro not in piece.heads:
             piece.heads = (*piece.heads, intro)
         piece.cost = min(piece.cost, cost)
-        if (
-            is_meeting
-            and is_outcome
-            and place <= _MOST_FIRST
-            and not (is_request and intro >= 0)
-        ):
+        if is_meeting and is_outcome and place <= _MOST_FIRST and not (is_request and intro >= 0):
             piece.tier = max(piece.tier, TITLE_TIER)
 
 

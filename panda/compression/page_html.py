@@ -1,8 +1,28 @@
 """Web pages into pieces: what the reader of pages takes for their content, as Markdown below the title."""
 
+import re
+
 from panda.compression.pieces import TextOutline
 from panda.compression.prose import parse_prose
 from panda.errors import Problem
+
+_LOST_TAGS = re.compile(r"<(/?)(dl|dt|dd|figure|figcaption)\b[^>]*>", re.IGNORECASE)
+_KEPT_TAGS = {
+    "dl": "<ul>",
+    "/dl": "</ul>",
+    "dt": "<li>",
+    "/dt": ": ",
+    "dd": " ",
+    "/dd": "</li>",
+    "figure": "<div>",
+    "/figure": "</div>",
+    "figcaption": "<p>",
+    "/figcaption": "</p>",
+}
+"""Of lists of definitions and figures the reader of pages loses terms and texts; items it keeps."""
+
+_LINE_END = re.compile(r"(<pre\b.*?</pre>)|\s*\n\s*", re.IGNORECASE | re.DOTALL)
+"""Outside of preformatted text a line end is a blank; in a code the reader of pages would make a fence of it."""
 
 
 def parse_page(source: str) -> TextOutline:
@@ -16,20 +36,22 @@ def page_content(source: str) -> str:
     from panda.web.page import Page
     from panda.web.page_worker import read_page
 
+    text = _LINE_END.sub(lambda match: match[1] or " ", source)
+    text = _LOST_TAGS.sub(lambda tag: _KEPT_TAGS[(tag[1] + tag[2]).lower()], text)
     try:
         page = Page(
             url="",
             final_url="",
             media_type=HTML,
             charset=None,
-            text=source,
+            text=text,
             etag=None,
             last_modified=None,
         )
         extraction = read_page(page)
     except Problem:
         return ""
-    content = extraction.content.strip()
+    content = extraction.content.strip().replace("\n: ", ": ")
     if extraction.title and content and not content.startswith("# "):
         content = f"# {extraction.title}\n\n{content}"
     return content + "\n" if content else ""

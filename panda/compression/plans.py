@@ -53,9 +53,7 @@ _CODE_LINE = lazy_pattern(
     r"\s*(?:def |class |import |from \S+ import |#include|#define|function |const |let |var |public |static "
     r"|return\b|if \(|for \(|\}|\{|export |package |func |fn |struct |typedef )"
 )
-_SETTING_LINE = lazy_pattern(
-    r"\s*(?:- )?[\w.\"'-]+(?:\s*[:=](?:\s|$)|=)|\s*- |\[[\w.\" -]+\]\s*(?:#|$)"
-)
+_SETTING_LINE = lazy_pattern(r"\s*(?:- )?[\w.\"'-]+(?:\s*[:=](?:\s|$)|=)|\s*- |\[[\w.\" -]+\]\s*(?:#|$)")
 _PLAIN_SETTING = lazy_pattern(rf"{_SETTING_LINE.pattern}|\s*[\w.-]+[ \t]+\S+(?:[ \t]+\S+)?$")
 _COMMENT = lazy_pattern(r"\s*[#;]")
 _COMMENTS_SHARE = 0.3

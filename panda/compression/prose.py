@@ -350,7 +350,9 @@ class _ProseReader:
         """Let each of several questions stand with the beginning of its answer, and the rest of it with both."""
         groups = [
             list(members)
-            for _, members in groupby(range(len(self.pieces)), key=lambda i: (self.pieces[i].line, self.pieces[i].kind == "heading"))
+            for _, members in groupby(
+                range(len(self.pieces)), key=lambda i: (self.pieces[i].line, self.pieces[i].kind == "heading")
+            )
         ]
         is_question = [self.pieces[group[-1]].text.rstrip(" *_").endswith("?") for group in groups]
         if sum(is_question) < max(_LEAST_QUESTIONS, _QUESTIONS_SHARE * len(groups)):
