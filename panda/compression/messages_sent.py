@@ -174,7 +174,8 @@ def _weigh_message(
         is_opened = is_opened or is_opening
         piece.tier = TITLE_TIER if is_opening else 0
         piece.cost = base + _SENTENCE * math.log2(1 + number) + _ANSWER * math.log2(1 + answers)
-        piece.cost += _EMPTY * max(0.0, 1 - count_facts(piece.text) / _MANY_FACTS) + _SHORT * is_short
+        facts = 0.0 if source[piece.start].isspace() else count_facts(piece.text)  # but for what is pasted
+        piece.cost += _EMPTY * max(0.0, 1 - facts / _MANY_FACTS) + _SHORT * is_short
         if _DECIDED.search(piece.text):
             piece.cost = min(piece.cost, _DECIDED_COST)
             piece.tier = TITLE_TIER

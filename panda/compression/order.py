@@ -59,7 +59,7 @@ _MEANING = 0.3
 _LENGTH = 0.04
 _SHORT_CHARS = 60
 """What each doubling of a length above that costs: a shorter piece leaves room for more."""
-_PRICE_BONUS = 0.7
+_PRICE_BONUS = 0.5
 _EVIDENCE_BONUS = 0.5
 """What a price counts with the sentence that names it, and in research and pages, beside that, an address or
 price with its claim (S3 §22)."""

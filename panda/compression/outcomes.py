@@ -32,7 +32,7 @@ _TASK = 0.2
 _EMPTY = 1.0
 """What a sentence of minutes costs more that says nothing."""
 _MANY_FACTS = 4.0
-_MEETING_PLACE = 0.2
+_MEETING_PLACE = 0.1
 """What the place in its section counts there, beside what it says."""
 _ATTENDEE = 1.0
 """What the list of those who were there costs more."""
@@ -48,6 +48,8 @@ def count_facts(text: str) -> float:
     terms = {term for term in split_terms(text) if term not in _COMMON_WORDS}
     numbers = sum(map(str.isdigit, terms))
     names = len(_NAME.findall(text))
+    if 2 * names > len(terms):  # a list of names
+        names = 0
     return 1.5 * min(2, numbers) + 0.7 * min(2, names) + 0.1 * (len(terms) - numbers)
 
 
