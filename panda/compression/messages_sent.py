@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from itertools import pairwise
 
-from panda.compression.outcomes import count_facts, tells_reason_or_duty, weigh_outcomes
+from panda.compression.outcomes import find_emptiness, weigh_outcomes
 from panda.compression.pieces import TITLE_TIER, Piece, TextOutline
 from panda.compression.prose import TURN_LINE, find_versions, parse_prose
 from panda.language.patterns import lazy_pattern
@@ -18,12 +18,8 @@ _FIRST_HEADERS = ("from", "to", "date", "status")
 _HEADER_CHARS = 120
 _SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{1,30}(?:\*\* \([^)\n]{1,30}\))?:\*{0,2}(?=\s|\Z)")
 """Who speaks, and when; the letters of "Q:" and "A:" are no names."""
-_PART_HEADER = lazy_pattern(r"-{4,} ?\S|Content-[\w-]+: |MIME-Version: ")
 _QUOTED = "quoted"
 _NAME_WORDS = 3
-_SHORT = 0.5
-"""What a sentence costs more that has no more words than a name."""
-_FORWARDED = lazy_pattern(r"-{2,} ?\w[^\n]*-{2,}\s*\Z")
 _SIGNATURE = lazy_pattern(r"--\s*\Z")
 _DECIDED = phrases("page_text.txt", "decided")
 _GREETING = phrases("page_text.txt", "greetings")
@@ -32,14 +28,7 @@ _LEAST_TURNS = 3
 _MOST_SPEAKERS = 4
 _DISTANCE = 0.15
 _SENTENCE = 0.2
-_EMPTY = 1.0
-"""What a sentence costs more that says nothing."""
-_MANY_FACTS = 4.0
 _SHARED_START = 4
-_CUE = 0.4
-"""What a sentence costs less that tells a reason or a duty."""
-_ANSWER = 0.1
-"""What an answer costs more for each doubling of those before it."""
 _ANSWERED = 0.5
 """What the paragraph that is answered costs more than the answer."""
 _DECIDED_COST = 0.2
@@ -130,7 +119,7 @@ def _find_beginnings(pieces: Sequence[Piece], first: int) -> list[int]:
         begins = [i for i in range(first, len(pieces)) if pattern.match(pieces[i].text)]
         if len(begins) >= _LEAST_TURNS:
             return begins
-    return [i for i in range(first, len(pieces)) if _FORWARDED.match(pieces[i].text)]
+    return []
 
 
 def _beginnings(text: str) -> frozenset[str]:
@@ -173,16 +162,14 @@ def _weigh_message(
         is_opening = is_opening and (not subject or not subject.isdisjoint(_beginnings(piece.text)))
         is_opened = is_opened or is_opening
         piece.tier = TITLE_TIER if is_opening else 0
-        piece.cost = base + _SENTENCE * math.log2(1 + number) + _ANSWER * math.log2(1 + answers)
-        facts = 0.0 if source[piece.start].isspace() else count_facts(piece.text)  # but for what is pasted
-        piece.cost += _EMPTY * max(0.0, 1 - facts / _MANY_FACTS) + _SHORT * is_short
+        piece.cost = base + _SENTENCE * math.log2(1 + number)
+        is_pasted = source[piece.start].isspace()
+        piece.cost += 1.0 if is_pasted else find_emptiness(piece.text)
         if _DECIDED.search(piece.text):
             piece.cost = min(piece.cost, _DECIDED_COST)
             piece.tier = TITLE_TIER
         elif piece.text.rstrip().endswith("?") and place == 0:
             piece.cost -= 0.3
-        if tells_reason_or_duty(piece.text):
-            piece.cost = max(0.0, piece.cost - _CUE)
         number += not is_short
     for i, following in pairwise(own):
         if pieces[i].low == _QUOTED and not pieces[following].low:
@@ -204,7 +191,7 @@ def _mark_low(source: str, pieces: Sequence[Piece], own: Sequence[int]) -> None:
         is_greeting = len(text) <= _GREETING_CHARS and _GREETING.search(text) is not None
         if is_over:
             piece.low = piece.low or "signature"
-        elif _PART_HEADER.match(text) or (is_opening and _HEADER.match(text)):
+        elif is_opening and _HEADER.match(text):
             piece.low = piece.low or "header of a message"
         elif source.startswith(">", source.rfind("\n", 0, piece.start) + 1):
             piece.low = _QUOTED

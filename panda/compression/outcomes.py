@@ -11,11 +11,8 @@ _LABELS = phrases("page_text.txt", "outcomes")
 _MEETINGS = phrases("page_text.txt", "meetings")
 _BEFORE_LABEL = "*#_>[]() -+.0123456789\t"
 _CHECK_BOX = lazy_pattern(r"\s*[-*+] \[[ xX]\] ")
-_ATTENDEES = phrases("page_text.txt", "attendees")
 _REQUESTS = phrases("page_text.txt", "requests")
 _TASKS = phrases("page_text.txt", "tasks")
-_REASONS = phrases("page_text.txt", "reasons")
-_DUTIES = phrases("page_text.txt", "duties")
 _ITEM = lazy_pattern(r"\s*(?:[-*+•]|\d{1,2}[.)])\s")
 _BEHIND_LABEL = lazy_pattern(r"[*_]*(?: [^:.\n]{1,20})?:")
 _NAME = lazy_pattern(r"(?<=[\w,;)] )(?!I\b)[A-Z][\w-]+|[`\"“][^`\"”\n]{2,40}[`\"”]|\w+[_./]\w+")
@@ -25,32 +22,30 @@ _TITLE_CHARS = 120
 _TOP_CHARS = 600
 _MOST_FIRST = 12
 """So many lines below a label come before all that is no outcome."""
-_LABELLED = 0.15
+_LABELLED = 0.0
 _BELOW = 0.1
 _BOX = 0.4
 _TASK = 0.2
-_EMPTY = 1.0
-"""What a sentence of minutes costs more that says nothing."""
 _MANY_FACTS = 4.0
 _MEETING_PLACE = 0.1
 """What the place in its section counts there, beside what it says."""
-_ATTENDEE = 1.0
-"""What the list of those who were there costs more."""
 
 
-def count_facts(text: str) -> float:
+def find_emptiness(text: str) -> float:
     """
-    Return how much a sentence says beside what anyone could write: numbers and names more than other words.
+    Return how little a sentence says beside what anyone could write, 0 to 1: numbers and names say more than
+    other words, and a list of names says little.
 
-    >>> count_facts("Thanks a lot, everyone!") < 1 < count_facts("Mirek measured 51 W at the head")
-    True
+    >>> find_emptiness("Thanks a lot, everyone!") > 0.9, find_emptiness("Mirek measured 51 W at the head") < 0.5
+    (True, True)
     """
     terms = {term for term in split_terms(text) if term not in _COMMON_WORDS}
     numbers = sum(map(str.isdigit, terms))
     names = len(_NAME.findall(text))
-    if 2 * names > len(terms):  # a list of names
+    if 2 * names > len(terms):
         names = 0
-    return 1.5 * min(2, numbers) + 0.7 * min(2, names) + 0.1 * (len(terms) - numbers)
+    facts = 1.5 * min(2, numbers) + 0.7 * min(2, names) + 0.1 * (len(terms) - numbers)
+    return max(0.0, 1 - facts / _MANY_FACTS)
 
 
 def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
@@ -75,9 +70,6 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
             continue
         if piece.low or piece.kind not in ("sentence", "row"):
             continue
-        if is_meeting and _names_attendees(pieces, piece):
-            piece.cost += _ATTENDEE
-            continue
         is_request = (piece.text.endswith(":") and _REQUESTS.search(piece.text) is not None) or (
             is_request and intro >= 0
         )
@@ -89,7 +81,7 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
             intro = -1
         emptiness = 0.0
         if is_meeting and piece.kind == "sentence":
-            emptiness = _EMPTY * max(0.0, 1 - count_facts(piece.text) / _MANY_FACTS)
+            emptiness = find_emptiness(piece.text)
             piece.cost = emptiness + _MEETING_PLACE * piece.cost
         is_task = is_meeting and piece.kind == "row" and _DAY.search(piece.text) is not None
         is_outcome = True
@@ -113,12 +105,6 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
             piece.tier = max(piece.tier, TITLE_TIER)
 
 
-def _names_attendees(pieces: Sequence[Piece], piece: Piece) -> bool:
-    """Return whether a piece stands below a heading or behind a label as "Present:"."""
-    above = [pieces[i].text for i in piece.heads if pieces[i].kind in ("heading", "label")]
-    return any(_ATTENDEES.match(text.lstrip(_BEFORE_LABEL)) for text in [piece.text, *above])
-
-
 def _is_item(pieces: Sequence[Piece], piece: Piece) -> bool:
     """Return whether a piece stands in an item of a list."""
     marks = [pieces[head].text for head in piece.heads if pieces[head].kind == "label"]
@@ -136,13 +122,3 @@ def _opens_with_label(pieces: Sequence[Piece], piece: Piece) -> bool:
     text = (labels[-1] if labels else piece.text).lstrip(_BEFORE_LABEL)
     match = _LABELS.match(text)
     return match is not None and _BEHIND_LABEL.match(text, match.end()) is not None
-
-
-def tells_reason_or_duty(text: str) -> bool:
-    """
-    Return whether a sentence tells why something is so, or what must or must not be done.
-
-    >>> tells_reason_or_duty("It failed because of rain"), tells_reason_or_duty("It rains")
-    (True, False)
-    """
-    return _REASONS.search(text) is not None or _DUTIES.search(text) is not None

@@ -64,9 +64,6 @@ _ADDRESS = lazy_pattern(r"(?:.*, *)?[a-z]+://\S+$|.*<?\S+@\S+>?$")
 _LEAST_FIELDS = 4
 _LIST_COST = 0.8
 """What each of several lines with the same key costs more."""
-_NOTICES = phrases("page_text.txt", "notices")
-_MOST_NOTICES = 0.2
-_NOTICE_COST = 1.5
 _SUMMARIES = phrases("page_text.txt", "summaries")
 _BACK_MATTER = phrases("page_text.txt", "back_matter")
 _MARKUP = lazy_pattern(
@@ -79,14 +76,12 @@ _MARKUP = lazy_pattern(
     re.VERBOSE | re.MULTILINE,
 )
 _WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+|[\u2e80-\u9fff\uac00-\ud7af]")
-_CODE_FOLLOWS = lazy_pattern(r"::\s*$")
+_CODE_FOLLOWS = lazy_pattern(r"::(?: [\w-]+)?\s*$")
 _RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
 _FEW_WORDS = 3
-_DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
 _COMMAND = lazy_pattern(r"\s*\$ \S")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
-_DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
 _UNDERLINE = lazy_pattern(r"\s*([~^\"'*+#.=-])\1{2,}\s*$")
 _UNDERLINE_SLACK = 2
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
@@ -161,7 +156,6 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     if is_counting:  # the lines of context.md are claims of their own
         bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
-    _weigh_notices(pieces)
     _mark_title(pieces, _weigh_fields(source, pieces))
     if is_counting:
         weigh_outcomes(source, pieces)
@@ -196,14 +190,6 @@ def _weigh_markup(source: str, pieces: Sequence[Piece]) -> None:
         introduced = [head for head in piece.heads if head > i]
         if piece.kind == "sentence" and introduced and all(pieces[head].low for head in introduced):
             piece.low = pieces[introduced[0]].low
-
-
-def _weigh_notices(pieces: Sequence[Piece]) -> None:
-    """Let what a text says of its own licence come late, unless that is all that it is about."""
-    notices = [piece for piece in pieces if piece.kind == "sentence" and _NOTICES.search(piece.text)]
-    if len(notices) < _MOST_NOTICES * len(pieces):
-        for piece in notices:
-            piece.cost += _NOTICE_COST
 
 
 def _weigh_fields(source: str, pieces: Sequence[Piece]) -> int:
@@ -334,9 +320,7 @@ class _ProseReader:
                 self._fence(first, end, block.is_closed)
             elif block.kind == "table" and block.is_ruled:
                 self._table(first, end)
-            elif (block.kind == "text" and self._is_code(first)) or (
-                block.kind in ("text", "table") and self._is_drawing(first, end)
-            ):
+            elif block.kind == "text" and self.is_code_next and self._text(first)[:1] in " \t":
                 self._code(first, end, [*self.above, *self.intro])
             else:
                 self._parts(first, end, block.kind)
@@ -526,19 +510,6 @@ class _ProseReader:
         if is_closed:
             both.append(self._add(*self.lines[end - 1], "fence", heads=both))
 
-    def _is_code(self, first: int) -> bool:
-        """Return whether a paragraph is literal text, as reStructuredText indents it behind "::"."""
-        text = self._text(first)
-        if self.is_code_next and text[:1] in " \t":
-            return True
-        self.is_code_next = bool(_DIRECTIVE.match(text)) and "code" in text
-        return False
-
-    def _is_drawing(self, first: int, end: int) -> bool:
-        """Return whether most lines are boxes and arrows."""
-        drawn = sum(_DRAWING.search(self._text(i)) is not None for i in range(first, end))
-        return 2 * drawn >= end - first
-
     def _code(self, first: int, end: int, heads: Sequence[int]) -> None:
         """Add lines of code in groups, as blank lines part them; a short piece of code is one group."""
         base = self._paragraph_cost()
@@ -628,7 +599,7 @@ class _ProseReader:
                 self.option_indent = self._option_indent(i) if i < end else -1
         if kind == "item":
             self.items += 1
-        self.is_code_next = self.is_code_next or bool(_CODE_FOLLOWS.search(self._text(end - 1)))
+        self.is_code_next = _CODE_FOLLOWS.search(self._text(end - 1)) is not None
 
     def _option_indent(self, i: int) -> int:
         """Return how far an option of a manual is indented that a line explains; -1 for any other line."""

@@ -23,8 +23,6 @@ _HERE_DOCUMENT = lazy_pattern(r"<<[-~]?\s*(['\"]?)([A-Za-z_]\w*)\1(?!\w)")
 _SHOWS = lazy_pattern(r"\b(?:cat|echo|printf?|read|usage|help)\b|=")
 _CONTROL = lazy_pattern(r"(?:if|for|while|until|case|switch|select|with|try|unless)\b")
 _SHELL = lazy_pattern(r"#!.*\b(?:ba|da|z|k)?sh\b")
-_TYPE_LINE = lazy_pattern(r"[A-Za-z_][\w \t*]*$")
-_NAME_LINE = lazy_pattern(r"[A-Za-z_]\w*\s*\(")
 _HEAD_WORD = lazy_pattern(r"\s*([#@.]?\s*\w+)")
 _WORD = lazy_pattern(r"[^\W\d_]{2,}")
 _NOTICES = phrases("page_text.txt", "notices")
@@ -373,9 +371,6 @@ class _BlockReader:
         """Take what begins at the margin, with its comment and body; returns the line behind it."""
         end = first + 1
         text = self.lines[first]
-        if _TYPE_LINE.match(text) and end < len(self.lines) and _NAME_LINE.match(self.lines[end]):
-            text += "\n" + self.lines[end]  # the type that a function returns stands above its name
-            end += 1
         while (
             end < len(self.lines)
             and end - first < _MOST_SIGNATURE_LINES
