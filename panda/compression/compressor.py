@@ -65,12 +65,12 @@ class Compression:
     format: Format | None  # what it was read as; None for one that was within its budget
     before_tokens: int  # budget tokens it had
     after_tokens: int  # budget tokens it has
-    rung: int  # highest rung of the ladder that was needed; 0 when the document was within budget
-    method: str  # none, whole pieces, lexical, or rewrite
-    kept_pieces: int  # number of pieces kept
-    dropped: tuple[Dropped, ...]  # what was left out, in order
-    protected: tuple[str, ...]  # what was not to be touched
-    seconds: float  # wall clock
+    rung: int = 0  # highest rung of the ladder that was needed; 0 when the document was within budget
+    method: str = "none"  # or whole pieces, lexical, or rewrite
+    kept_pieces: int = 0  # number of pieces kept
+    dropped: tuple[Dropped, ...] = ()  # what was left out, in order
+    protected: tuple[str, ...] = ()  # what was not to be touched
+    seconds: float = 0.0  # wall clock
     parts: tuple[KeptParts, ...] = ()  # what it consists of, by kind
     note: str | None = None  # what did not work on the way, e.g. a rewrite that was refused
 
@@ -118,20 +118,7 @@ def compress(
     started = time.monotonic()
     before = count_tokens(source)
     if before <= budget_tokens:
-        seconds = time.monotonic() - started
-        return Compression(
-            text=source,
-            kind=kind,
-            format=None,
-            before_tokens=before,
-            after_tokens=before,
-            rung=0,
-            method="none",
-            kept_pieces=0,
-            dropped=(),
-            protected=(),
-            seconds=seconds,
-        )
+        return Compression(source, kind, None, before, before, seconds=time.monotonic() - started)
     document_format = document_format or detect_format(name, source, kind)
     outline, protected = _read(source, kind, document_format, tuple(keep))
     pieces = outline.pieces

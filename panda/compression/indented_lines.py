@@ -12,11 +12,11 @@ from panda.language.words import phrases
 _COMMENT = lazy_pattern(r"\s*[#;]")
 _SECTION = lazy_pattern(r"\[.*\]\s*(?:#.*)?$")
 _ITEM = lazy_pattern(r"\s*-\s")
-_NAMES = lazy_pattern(r"\s*-?\s*\"?(?:name|title|description|version|id)\"?\s*[:=]")
-_RUNS = lazy_pattern(
-    r"\s*-?\s*\"?(?:run|command|cmd|script|image|entrypoint|exec\w*)\"?\s*[:=]", re.IGNORECASE
+_NAMES = lazy_pattern(
+    r"\s*-?\s*\"?(?:name|title|description|version|id|run|command|cmd|script|image|entrypoint|exec\w*)\"?\s*[:=]",
+    re.IGNORECASE,
 )
-"""Keys whose values say what is run."""
+"""Keys whose values say what something is called, or what is run."""
 _OPENS = lazy_pattern(r".*(?::|[|>][-+]?|[\[({])\s*(?:#.*)?$|\[.*\]\s*(?:#.*)?$")
 _TEXT_OPENS = lazy_pattern(r":\s+[|>][-+]?\s*$")
 _ADDRESS_ALONE = lazy_pattern(r"\s*[#;]+\s*https?://\S+\s*$")
@@ -36,7 +36,6 @@ _SENTENCE = 0.3
 _AGAIN = 0.3
 """What a line costs more for each doubling of the lines that said the same before."""
 _NAME = 0.5
-_RUN = 0.4
 """What the name of an entry costs less, and what it runs."""
 
 
@@ -129,8 +128,6 @@ class _SettingsReader:
             cost += _SECTION_PLACE * math.log2(1 + self.section_place)
         if _NAMES.match(text):
             cost = max(0.0, cost - _NAME)
-        elif _RUNS.match(text):
-            cost = max(0.0, cost - _RUN)
         cost += _AGAIN * math.log2(1 + self.seen[text.strip()])
         self.seen[text.strip()] += 1
         if heads and _OPENS.match(self.pieces[heads[-1]].text):

@@ -12,7 +12,6 @@ _MEETINGS = phrases("page_text.txt", "meetings")
 _BEFORE_LABEL = "*#_>[]() -+.0123456789\t"
 _CHECK_BOX = lazy_pattern(r"\s*[-*+] \[[ xX]\] ")
 _REQUESTS = phrases("page_text.txt", "requests")
-_TASKS = phrases("page_text.txt", "tasks")
 _ITEM = lazy_pattern(r"\s*(?:[-*+•]|\d{1,2}[.)])\s")
 _BEHIND_LABEL = lazy_pattern(r"[*_]*(?: [^:.\n]{1,20})?:")
 _NAME = lazy_pattern(r"(?<=[\w,;)] )(?!I\b)[A-Z][\w-]+|[`\"“][^`\"”\n]{2,40}[`\"”]|\w+[_./]\w+")
@@ -25,7 +24,6 @@ _MOST_FIRST = 12
 _LABELLED = 0.0
 _BELOW = 0.1
 _BOX = 0.4
-_TASK = 0.2
 _MANY_FACTS = 4.0
 _MEETING_PLACE = 0.1
 """What the place in its section counts there, beside what it says."""
@@ -79,29 +77,21 @@ def weigh_outcomes(source: str, pieces: Sequence[Piece]) -> None:
             continue
         if intro >= 0 and not (_is_item(pieces, piece) or intro in piece.heads):
             intro = -1
-        emptiness = 0.0
         if is_meeting and piece.kind == "sentence":
-            emptiness = find_emptiness(piece.text)
-            piece.cost = emptiness + _MEETING_PLACE * piece.cost
+            piece.cost = find_emptiness(piece.text) + _MEETING_PLACE * piece.cost
         is_task = is_meeting and piece.kind == "row" and _DAY.search(piece.text) is not None
-        is_outcome = True
         if _opens_with_label(pieces, piece):
             cost = _LABELLED + min(_BELOW, _BELOW * piece.cost)
         elif section is not None or intro >= 0 or is_task:
             place += 1
             cost = _LABELLED + _BELOW * math.log2(1 + place)
-        elif _CHECK_BOX.match(piece.text):
-            cost = _BOX
-            is_outcome = False
-        elif is_meeting and _TASKS.search(piece.text):
-            cost = _TASK + emptiness
-            is_outcome = False
         else:
+            piece.cost = min(piece.cost, _BOX) if _CHECK_BOX.match(piece.text) else piece.cost
             continue
         if intro >= 0 and intro not in piece.heads:
             piece.heads = (*piece.heads, intro)
         piece.cost = min(piece.cost, cost)
-        if is_meeting and is_outcome and place <= _MOST_FIRST and not (is_request and intro >= 0):
+        if is_meeting and place <= _MOST_FIRST and not (is_request and intro >= 0):
             piece.tier = max(piece.tier, TITLE_TIER)
 
 

@@ -105,7 +105,7 @@ _SHORT_CODE_LINES = 6
 _FEW_CODE_LINES = 3
 _GROUP_LINES = 8
 _GROUP_CHARS = 560
-_PARAGRAPH = 0.4
+_PARAGRAPH = 0.3
 _MOST_PARAGRAPH = 1.8
 """What the last of many paragraphs of a section costs."""
 _SENTENCE = 0.6
@@ -117,10 +117,10 @@ _VERSION = 0.4
 """What a version costs more than the next newer one in a list of changes …"""
 _VERSION_PART = 0.4
 """… and what place and section count there within a version."""
+_PREAMBLE = 0.8
+"""What the place within it counts in the first section, beside the others."""
 _BACK_MATTER_COST = 0.7
 _SUMMARY_COST = 0.1
-_PREAMBLE = 0.8
-"""What the place within it costs in the first section, beside the others."""
 
 
 def find_versions(lines: Sequence[str]) -> Sequence[int]:
@@ -281,11 +281,10 @@ class _ProseReader:
         self.option_indent = -1
         self.options = 0
         self.version_cost = 0.0
+        self.part_weight = _PREAMBLE
         self.section_cost = 0.0
         self.heading_cost = 0.0
         self.numbered = 0  # sections below the heading whose headings run in
-        self.headings = 0
-        self.paragraph_counts = [0]  # of each section
         self.paragraphs = 0  # in the section
         self.items = 0  # in the list
         self.intros: list[int] = []  # lines that introduce something
@@ -300,7 +299,6 @@ class _ProseReader:
         if top:
             self._add(0, self.lines[top - 1][1], "front")
         blocks = read_blocks(self._underlined(top)) if top < len(self.lines) else []
-        self._count_paragraphs(blocks)
         covered = top
         for block in [*blocks, Block("rule", len(self.lines) - top, len(self.lines) - top)]:
             first = top + block.first
@@ -395,7 +393,7 @@ class _ProseReader:
     def _underlined(self, first_line: int) -> str:
         """Return the text with each line that underlines a title as Markdown knows it, at the same places."""
         lines = [self._text(i) for i in range(first_line, len(self.lines))]
-        versions = find_versions(lines)
+        versions = frozenset(find_versions(lines))
         self.is_changelog = bool(versions)
         is_outline = any(lines[n].startswith("*") for n in versions)
         for n, text in enumerate(lines):
@@ -410,18 +408,6 @@ class _ProseReader:
                 lines[n] = ("=" if "=" in lines[n] else "-") * len(lines[n])
                 lines[n - 1] = _NUMBER.sub("", lines[n - 1]).strip().ljust(len(lines[n - 1]))  # no item
         return "\n".join(lines)
-
-    def _count_paragraphs(self, blocks: Sequence[Block]) -> None:
-        """Count the paragraphs and lists of each section, by which its later ones are weighed."""
-        counts = [0]
-        last = ""
-        for block in blocks:
-            if block.kind == "heading":
-                counts.append(0)
-            elif block.kind != "item" or last != "item":
-                counts[-1] += 1
-            last = block.kind
-        self.paragraph_counts = counts
 
     def _text(self, i: int) -> str:
         """Return a line, without the marks of a quotation or the edges of a box."""
@@ -451,20 +437,13 @@ class _ProseReader:
                 heads=self.above if heads is None else heads,
                 section=self.section,
                 path=tuple(title for _, title, _ in self.path),
-                cost=self.section_cost + cost * self._part_weight(),
+                cost=self.section_cost + cost * self.part_weight,
                 noun={"row": "row", "sentence": "line" if self.lines_alone else ""}.get(kind, ""),
             )
         )
         return len(self.pieces) - 1
 
-    def _part_weight(self) -> float:
-        """Return what the place within a section counts."""
-        if self.is_changelog:
-            return _VERSION_PART
-        return 1.0 if self.section_cost else _PREAMBLE
-
     def _heading(self, block: Block, first: int, end: int) -> None:
-        self.headings += 1
         text = self._text(first).strip()
         if text in _SECTIONS:
             self.section = _SECTIONS[text]
@@ -482,6 +461,9 @@ class _ProseReader:
             self.section_cost += _BACK_MATTER_COST
         if _SUMMARIES.fullmatch(block.title.strip("*_: ")):
             self.section_cost = min(self.section_cost, _SUMMARY_COST)
+        self.part_weight = 1.0 if self.section_cost else _PREAMBLE
+        if self.is_changelog:
+            self.part_weight = _VERSION_PART
         self.heading_cost = self.section_cost
         self.numbered = 0
         self.paragraphs = 0
@@ -494,11 +476,8 @@ class _ProseReader:
         self.is_code_next = False
 
     def _paragraph_cost(self) -> float:
-        count = self.paragraph_counts[min(self.headings, len(self.paragraph_counts) - 1)]
-        each = min(_PARAGRAPH, _MOST_PARAGRAPH / math.log2(2 + count))
-        cost = each * math.log2(1 + self.paragraphs)
         self.paragraphs += 1
-        return cost
+        return min(_MOST_PARAGRAPH, _PARAGRAPH * math.log2(self.paragraphs))
 
     def _fence(self, first: int, end: int, is_closed: bool) -> None:
         if is_closed and self.source.startswith("```yaml\n_meta:", self.lines[first][0]):
