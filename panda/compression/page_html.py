@@ -7,22 +7,12 @@ from panda.compression.prose import parse_prose
 from panda.errors import Problem
 
 _LOST_TAGS = re.compile(r"<(/?)(dl|dt|dd|figure|figcaption)\b[^>]*>", re.IGNORECASE)
-_KEPT_TAGS = {
-    "dl": "<ul>",
-    "/dl": "</ul>",
-    "dt": "<li>",
-    "/dt": ": ",
-    "dd": " ",
-    "/dd": "</li>",
-    "figure": "<div>",
-    "/figure": "</div>",
-    "figcaption": "<p>",
-    "/figcaption": "</p>",
-}
+_ITEM_TAGS = {"dl": "<ul>", "/dl": "</ul>", "dt": "<li>", "/dt": ": ", "dd": " ", "/dd": "</li>"}
+_FIGURE_TAGS = {"figure": "<div>", "/figure": "</div>", "figcaption": "<p>", "/figcaption": "</p>"}
+_KEPT_TAGS = _ITEM_TAGS | _FIGURE_TAGS
 """Of lists of definitions and figures the reader of pages loses terms and texts; items it keeps."""
-
 _LINE_END = re.compile(r"(<pre\b.*?</pre>)|\s*\n\s*", re.IGNORECASE | re.DOTALL)
-"""Outside of preformatted text a line end is a blank; in a code the reader of pages would make a fence of it."""
+"""Outside of preformatted text a line end is a blank; the reader of pages makes a fence of one in a code."""
 
 
 def parse_page(source: str) -> TextOutline:

@@ -121,7 +121,7 @@ def _look(text: str, kind: ContentType, *, is_prose: bool) -> Format:
 
 
 def _is_settings(lines: Sequence[str]) -> bool:
-    """Return whether all but the comments of a text are keys with values; Markdown begins as a comment does."""
+    """Return whether all but the comments of a text are keys; Markdown begins as a comment does."""
     comments = [_COMMENT.match(line) is not None for line in lines]
     body = [line for line, is_comment in zip(lines, comments, strict=True) if not is_comment]
     headed = sum(_HEADED_LINE.match(line) is not None for line in body)

@@ -47,8 +47,7 @@ _VERSION_LINE = lazy_pattern(
 _OUTLINE_MARKS = lazy_pattern(r"\*+(?= )")
 _LEAST_VERSIONS = 3
 _TOP_LINES = 30
-_OPTION = lazy_pattern(r"\s*--?[\w?#][\w?#-]*(?=[\s,=\[<]|\Z)")
-_OPTION_LINES = lazy_pattern(r"(?m)^\s*--?[\w?#][\w?#-]*(?=[\s,=\[<]|$)")
+_OPTION = lazy_pattern(r"(?m)^[ \t]*--?[\w?#][\w?#-]*(?=[\s,=\[<]|$)")
 _LEAST_OPTIONS = 5
 _OPTION_COST = 0.1
 _WRAP_CHARS = 8
@@ -64,7 +63,6 @@ _ADDRESS = lazy_pattern(r"(?:.*, *)?[a-z]+://\S+$|.*<?\S+@\S+>?$")
 _LEAST_FIELDS = 4
 _LIST_COST = 0.8
 """What each of several lines with the same key costs more."""
-_SUMMARIES = phrases("page_text.txt", "summaries")
 _BACK_MATTER = phrases("page_text.txt", "back_matter")
 _MARKUP = lazy_pattern(
     r"""<[^>]{0,2000}>                     # tags and comments
@@ -120,14 +118,13 @@ _VERSION_PART = 0.4
 _PREAMBLE = 0.8
 """What the place within it counts in the first section, beside the others."""
 _BACK_MATTER_COST = 0.7
-_SUMMARY_COST = 0.1
 
 
 def find_versions(lines: Sequence[str]) -> Sequence[int]:
     """
-    Return the lines that say which version or day the changes below them are of; empty for no list of changes.
+    Return the lines that say of which version the changes below them are; empty for no list of changes.
 
-    >>> find_versions(["tea (1.2) stable", "", "  * Hot.", "", "tea (1.1) stable", "", "tea (1.0) stable", "x"])
+    >>> find_versions(["tea (1.2) stable", "", "* Hot.", "", "tea (1.1) beta", "", "tea (1.0) beta"])
     [0, 4, 6]
     """
     openings: dict[str, list[int]] = defaultdict(list)  # by the first word
@@ -277,7 +274,7 @@ class _ProseReader:
         self.counts: Counter[tuple[str, ...]] = Counter()  # sections below a heading
         self.keys: Counter[str] = Counter()  # lines with the same key, as "Classifier:"
         self.is_changelog = False
-        self.is_manual = len(_OPTION_LINES.findall(source)) >= _LEAST_OPTIONS
+        self.is_manual = len(_OPTION.findall(source)) >= _LEAST_OPTIONS
         self.option_indent = -1
         self.options = 0
         self.version_cost = 0.0
@@ -329,13 +326,9 @@ class _ProseReader:
         return self.pieces
 
     def _bind_answers(self) -> None:
-        """Let each of several questions stand with the beginning of its answer, and the rest of it with both."""
-        groups = [
-            list(members)
-            for _, members in groupby(
-                range(len(self.pieces)), key=lambda i: (self.pieces[i].line, self.pieces[i].kind == "heading")
-            )
-        ]
+        """Let each of several questions stand with the beginning of its answer, and the rest with both."""
+        lines = groupby(range(len(self.pieces)), key=lambda i: self.pieces[i].line)
+        groups = [list(members) for _, members in lines]
         is_question = [self.pieces[group[-1]].text.rstrip(" *_").endswith("?") for group in groups]
         if sum(is_question) < max(_LEAST_QUESTIONS, _QUESTIONS_SHARE * len(groups)):
             return
@@ -459,8 +452,6 @@ class _ProseReader:
             self.section_cost = self.version_cost + _VERSION_PART * self.section_cost * bool(self.path)
         if not is_title and _BACK_MATTER.search(block.title):
             self.section_cost += _BACK_MATTER_COST
-        if _SUMMARIES.fullmatch(block.title.strip("*_: ")):
-            self.section_cost = min(self.section_cost, _SUMMARY_COST)
         self.part_weight = 1.0 if self.section_cost else _PREAMBLE
         if self.is_changelog:
             self.part_weight = _VERSION_PART
