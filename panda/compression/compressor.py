@@ -207,7 +207,7 @@ def _read(
     """The pieces of a document, and those that are protected with the reason."""
     outline = parse_document(source, document_format, kind)
     if document_format in _PROSE or document_format == "settings":
-        is_told = kind == "tool_result" or document_format == "messages"
+        is_told = kind == "tool_result" or document_format in ("messages", "settings")
         mark_errors(outline.pieces, outline.source, is_told=is_told)
     if kind == "research.md":
         bind_sources(outline.pieces)

@@ -133,7 +133,7 @@ def mark_errors(pieces: Sequence[Piece], source: str, *, is_told: bool) -> None:
             text = line.strip().lstrip("-*>|` ")
             stamp = _TIME_STAMP.match(text)
             text = text[stamp.end() :] if stamp else text
-            is_said = is_told and piece.kind != "row"
+            is_said = is_told and piece.kind == "sentence"
             error = ERROR_LINE.search(text) if is_said or is_trace else ERROR_LINE.match(text)
             if (is_shown and not (stamp or is_trace)) or not (error or HTTP_ERROR.search(text)):
                 continue

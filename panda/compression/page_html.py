@@ -7,7 +7,7 @@ from panda.compression.prose import parse_prose
 from panda.errors import Problem
 
 _LOST_TAGS = re.compile(r"<(/?)(dl|dt|dd|figure|figcaption)\b[^>]*>", re.IGNORECASE)
-_ITEM_TAGS = {"dl": "<ul>", "/dl": "</ul>", "dt": "<li>", "/dt": ": ", "dd": " ", "/dd": "</li>"}
+_ITEM_TAGS = {"dl": "<ul>", "/dl": "</ul>", "dt": "<li>", "/dt": ":", "dd": " ", "/dd": "</li>"}
 _FIGURE_TAGS = {"figure": "<div>", "/figure": "</div>", "figcaption": "<p>", "/figcaption": "</p>"}
 _KEPT_TAGS = _ITEM_TAGS | _FIGURE_TAGS
 """Of lists of definitions and figures the reader of pages loses terms and texts; items it keeps."""
@@ -41,7 +41,7 @@ def page_content(source: str) -> str:
         extraction = read_page(page)
     except Problem:
         return ""
-    content = extraction.content.strip().replace("\n: ", ": ")
+    content = extraction.content.strip().replace("\n:", ":")
     if extraction.title and content and not content.startswith("# "):
         content = f"# {extraction.title}\n\n{content}"
     return content + "\n" if content else ""

@@ -53,7 +53,7 @@ _OPTION_COST = 0.1
 _WRAP_CHARS = 8
 """So much more than the option its explanation is indented beside it."""
 _USAGE = lazy_pattern(
-    r"(?m)^\s*(?:\w+: +)?[\w./-]+ (?:[^.:,;\n]*? )?(?:\[[^\]\n]+\]|<[^>\n]+>)[^\n]*(?:\.\.\.|[^.:,;\n])$"
+    r"(?m)^\s*(?:\w+: +)?[\w./-]+ (?:[^.:,;\n]*? )?(?:\[[^\]\n]+\]|<[^>\n]+>)[^\n]*(?:(?<=\.\.\.)|(?<![.:,;]))$"
 )
 """How a program is called, with what may or has to be given in brackets."""
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
@@ -343,9 +343,10 @@ class _ProseReader:
                 number += 1
                 place = 0
                 continue
-            if self.pieces[group[0]].kind == "heading":
+            if not question or self.pieces[group[0]].kind == "heading":
                 question = []
-            for i in group if question else ():
+                continue
+            for i in group:
                 piece = self.pieces[i]
                 is_begun = sum(len(self.pieces[at].text) for at in answer) >= _ANSWER_CHARS
                 piece.heads = (*piece.heads, *question, *answer)
