@@ -53,7 +53,7 @@ _OPTION_COST = 0.1
 _WRAP_CHARS = 8
 """So much more than the option its explanation is indented beside it."""
 _USAGE = lazy_pattern(
-    r"(?m)^\s*(?:\w+: +)?[\w./-]+ (?:[^.:,;\n]*? )?(?:\[[^\]\n]+\]|<[^>\n]+>)[^\n]*(?:(?<=\.\.\.)|(?<![.:,;]))$"
+    r"(?m)^\s*(?:\w+: +)?[\w./-]+ (?:[^.:,;\n]*? )?(?:\[[^\]\n]+\]|<[^>\n]+>).*(?:(?<=\.\.\.)|(?<![.:,;]))$"
 )
 """How a program is called, with what may or has to be given in brackets."""
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")

@@ -154,8 +154,8 @@ PAGE = f"""\
             0.3,
             [
                 "tea [options] CUP",
-                "-a, --aroma\n           Make the aroma",
-                "-e, --edge\n           Make the",
+                "-b, --bite\n           Make the bite",
+                "-d, --depth\n           Make the",
             ],
             [],
         ),
