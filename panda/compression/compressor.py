@@ -37,7 +37,7 @@ _Size = Callable[[Set[int], Sequence[Item]], int]
 """Gives the tokens of what is kept with some items more."""
 _PROSE: frozenset[Format] = frozenset(("text", "output", "messages", "html"))
 """Formats of sentences, any of which may tell of an error; they are compared by meaning, too."""
-_VERSION = 11
+_VERSION = 12
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -65,12 +65,12 @@ class Compression:
     format: Format | None  # what it was read as; None for one that was within its budget
     before_tokens: int  # budget tokens it had
     after_tokens: int  # budget tokens it has
-    rung: int  # highest rung of the ladder that was needed; 0 when the document was within budget
-    method: str  # none, whole pieces, lexical, or rewrite
-    kept_pieces: int  # number of pieces kept
-    dropped: tuple[Dropped, ...]  # what was left out, in order
-    protected: tuple[str, ...]  # what was not to be touched
-    seconds: float  # wall clock
+    rung: int = 0  # highest rung of the ladder that was needed; 0 when the document was within budget
+    method: str = "none"  # or whole pieces, lexical, or rewrite
+    kept_pieces: int = 0  # number of pieces kept
+    dropped: tuple[Dropped, ...] = ()  # what was left out, in order
+    protected: tuple[str, ...] = ()  # what was not to be touched
+    seconds: float = 0.0  # wall clock
     parts: tuple[KeptParts, ...] = ()  # what it consists of, by kind
     note: str | None = None  # what did not work on the way, e.g. a rewrite that was refused
 
@@ -118,20 +118,7 @@ def compress(
     started = time.monotonic()
     before = count_tokens(source)
     if before <= budget_tokens:
-        seconds = time.monotonic() - started
-        return Compression(
-            text=source,
-            kind=kind,
-            format=None,
-            before_tokens=before,
-            after_tokens=before,
-            rung=0,
-            method="none",
-            kept_pieces=0,
-            dropped=(),
-            protected=(),
-            seconds=seconds,
-        )
+        return Compression(source, kind, None, before, before, seconds=time.monotonic() - started)
     document_format = document_format or detect_format(name, source, kind)
     outline, protected = _read(source, kind, document_format, tuple(keep))
     pieces = outline.pieces
@@ -219,10 +206,9 @@ def _read(
 ) -> tuple[Outline, Mapping[int, str]]:
     """The pieces of a document, and those that are protected with the reason."""
     outline = parse_document(source, document_format, kind)
-    if document_format in _PROSE:
-        mark_errors(
-            outline.pieces, outline.source, is_told=kind == "tool_result" or document_format == "messages"
-        )
+    if document_format in _PROSE or document_format == "settings":
+        is_told = kind == "tool_result" or document_format in ("messages", "settings")
+        mark_errors(outline.pieces, outline.source, is_told=is_told)
     if kind == "research.md":
         bind_sources(outline.pieces)
     return outline, find_protected(outline.pieces, kind, keep)

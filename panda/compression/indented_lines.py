@@ -12,11 +12,11 @@ from panda.language.words import phrases
 _COMMENT = lazy_pattern(r"\s*[#;]")
 _SECTION = lazy_pattern(r"\[.*\]\s*(?:#.*)?$")
 _ITEM = lazy_pattern(r"\s*-\s")
-_NAMES = lazy_pattern(r"\s*-?\s*\"?(?:name|title|description|version|id)\"?\s*[:=]")
-_RUNS = lazy_pattern(
-    r"\s*-?\s*\"?(?:run|command|cmd|script|image|entrypoint|exec\w*)\"?\s*[:=]", re.IGNORECASE
+_NAMES = lazy_pattern(
+    r"\s*-?\s*\"?(?:name|title|description|version|id|run|command|cmd|script|image|entrypoint|exec\w*)\"?\s*[:=]",
+    re.IGNORECASE,
 )
-"""Keys whose values say what is run."""
+"""Keys whose values say what something is called, or what is run."""
 _OPENS = lazy_pattern(r".*(?::|[|>][-+]?|[\[({])\s*(?:#.*)?$|\[.*\]\s*(?:#.*)?$")
 _TEXT_OPENS = lazy_pattern(r":\s+[|>][-+]?\s*$")
 _ADDRESS_ALONE = lazy_pattern(r"\s*[#;]+\s*https?://\S+\s*$")
@@ -24,22 +24,19 @@ _NOTICES = phrases("page_text.txt", "notices")
 _LEVEL = 0.35
 _OUTER = 0.3
 """Part of what the line costs more that it stands below."""
-_GROUP = 0.3
+_GROUP = 0.15
 """What a key costs more for each doubling of the groups of keys before it, which blank lines part."""
 _PLACE = 0.15
 _SECTION_PLACE = 0.25
 _ITEM_PLACE = 0.3
-_COMMENT_COST = 0.4
+_COMMENT_COST = 1.4
 _COMMENT_LINE = 0.35
-_NOTICE = 3.0
-"""What a notice of a licence costs more than another comment."""
 _TEXT_COST = 0.1
 _SENTENCE = 0.3
-_NAME = 0.5
-_RUN = 0.4
-"""What the name of an entry costs less, and what it runs."""
 _AGAIN = 0.3
 """What a line costs more for each doubling of the lines that said the same before."""
+_NAME = 0.5
+"""What the name of an entry costs less, and what it runs."""
 
 
 def parse_indented(source: str) -> TextOutline:
@@ -63,8 +60,8 @@ class _SettingsReader:
         self.groups: Counter[tuple[int, ...]] = Counter()  # groups of such lines
         self.comments: list[Piece] = []  # that stand directly above
         self.comment_blocks = 0
-        self.children: dict[int, list[int]] = {}  # what stands directly below a line that opens something
         self.seen: Counter[str] = Counter()
+        self.children: dict[int, list[int]] = {}  # what stands directly below a line that opens something
 
     def read(self) -> list[Piece]:
         start = 0
@@ -105,13 +102,9 @@ class _SettingsReader:
         cost = _LEVEL * len(self.above) + _COMMENT_COST + _PLACE * math.log2(self.comment_blocks)
         cost += _COMMENT_LINE * math.log2(1 + len(self.comments))
         piece = self._add(begin, begin + len(text.rstrip()), number, cost, tuple(self.section))
-        if len(self.pieces) == 1:
+        if len(self.pieces) == 1 and not _NOTICES.search(text):
             piece.tier = TITLE_TIER
         self.comments.append(piece)
-        if any(_NOTICES.search(comment.text) for comment in self.comments):
-            for comment in self.comments:
-                comment.cost += _NOTICE
-                comment.tier = 0
 
     def _add_line(self, begin: int, text: str, number: int) -> float:
         """Add a line with a key, an item or a section; returns its cost."""
@@ -135,16 +128,13 @@ class _SettingsReader:
             cost += _SECTION_PLACE * math.log2(1 + self.section_place)
         if _NAMES.match(text):
             cost = max(0.0, cost - _NAME)
-        elif _RUNS.match(text):
-            cost = max(0.0, cost - _RUN)
         cost += _AGAIN * math.log2(1 + self.seen[text.strip()])
         self.seen[text.strip()] += 1
         if heads and _OPENS.match(self.pieces[heads[-1]].text):
             self.children.setdefault(heads[-1], []).append(at)
         for line, comment in enumerate(self.comments):
             comment.heads = (*comment.heads, at)
-            if comment.cost < _NOTICE:
-                comment.cost = cost + _COMMENT_COST + _COMMENT_LINE * math.log2(1 + line)
+            comment.cost = cost + _COMMENT_COST + _COMMENT_LINE * math.log2(1 + line)
         self.comments = []
         self.above.append((len(text) - len(text.lstrip()), at))
         for left, right in chunk_spans(self.source, begin, begin + len(text.rstrip())):

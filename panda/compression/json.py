@@ -82,7 +82,7 @@ class _JsonNode:
             return ""
         parts = [text for text in texts if text]
         if self.brackets == "{}" and not all(texts):
-            parts.append(f'"{MARK}": null')
+            parts.append(f'"[… {texts.count("")} more]": null')
         elif self.brackets == "[]":
             parts = list(self._items(texts, pieces))
         return f"{self.brackets[0]}{', '.join(parts)}{self.brackets[1]}"

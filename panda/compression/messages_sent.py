@@ -2,27 +2,24 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 
-from panda.compression.outcomes import tells_reason_or_duty, weigh_outcomes
+from panda.compression.outcomes import find_emptiness, weigh_outcomes
 from panda.compression.pieces import TITLE_TIER, Piece, TextOutline
-from panda.compression.prose import TURN_LINE, parse_prose
+from panda.compression.prose import TURN_LINE, find_versions, parse_prose
 from panda.language.patterns import lazy_pattern
-from panda.language.words import phrases
+from panda.language.words import phrases, split_terms
 
 _HEADER = lazy_pattern(r"([A-Z][\w-]*): ?")
 _SUBJECTS = ("subject", "title", "summary")
 _KEPT_HEADERS = ("from", "to", "date", "status", "priority", "reporter", "assignee", "created")
 _FIRST_HEADERS = ("from", "to", "date", "status")
 _HEADER_CHARS = 120
-_SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{0,30}:\*{0,2}(?=\s|\Z)")
-_PART_HEADER = lazy_pattern(r"-{4,} ?\S|Content-[\w-]+: |MIME-Version: ")
+_SPEAKER = lazy_pattern(r"(?:[-*>]\s+)?\*{0,2}[A-Z][\w.' -]{1,30}(?:\*\* \([^)\n]{1,30}\))?:\*{0,2}(?=\s|\Z)")
+"""Who speaks, and when; the letters of "Q:" and "A:" are no names."""
 _QUOTED = "quoted"
 _NAME_WORDS = 3
-_SHORT = 0.5
-"""What a sentence costs more that has no more words than a name."""
-_FORWARDED = lazy_pattern(r"-{2,} ?\w[^\n]*-{2,}\s*\Z")
 _SIGNATURE = lazy_pattern(r"--\s*\Z")
 _DECIDED = phrases("page_text.txt", "decided")
 _GREETING = phrases("page_text.txt", "greetings")
@@ -30,11 +27,8 @@ _GREETING_CHARS = 60
 _LEAST_TURNS = 3
 _MOST_SPEAKERS = 4
 _DISTANCE = 0.15
-_SENTENCE = 0.3
-_CUE = 0.4
-"""What a sentence costs less that tells a reason or a duty."""
-_ANSWER = 0.1
-"""What an answer costs more for each doubling of those before it."""
+_SENTENCE = 0.2
+_SHARED_START = 4
 _ANSWERED = 0.5
 """What the paragraph that is answered costs more than the answer."""
 _DECIDED_COST = 0.2
@@ -55,6 +49,8 @@ def is_messages(source: str) -> bool:
     if "subject" in keys and not keys.isdisjoint(("from", "to", "date")):
         return True
     lines = source.split("\n")
+    if find_versions(lines):
+        return False
     turns = sum(TURN_LINE.match(text.strip()) is not None for text in lines)
     speakers = Counter(
         match[0] for text in lines if (match := _SPEAKER.match(text)) and match.end() < len(text)
@@ -74,14 +70,18 @@ def parse_messages(source: str) -> TextOutline:
     outline = parse_prose(source)
     pieces = outline.pieces
     body = _weigh_headers(source, pieces)
+    header = [piece.text.partition(": ") for piece in pieces[:body]]
+    subject = next((_beginnings(text) for key, _, text in header if key.lower() in _SUBJECTS), frozenset())
     begins = _find_beginnings(pieces, body)
     bounds = sorted({body, *begins, len(pieces)})
-    messages = [range(first, end) for first, end in pairwise(bounds)]
+    messages = [
+        range(*span) for span in pairwise(bounds) if any(pieces[i].kind != "heading" for i in range(*span))
+    ]
     last = [i for i in messages[-1] if pieces[i].kind == "sentence"][-1:] if len(messages) > 1 else []
     for place, message in enumerate(messages):
         distance = min(place, len(messages) - 1 - place)
         base = _DISTANCE * math.log2(1 + distance) + 0.1 * (place > 0)
-        _weigh_message(source, pieces, message, place, base=base)
+        _weigh_message(source, pieces, message, place, subject, base=base)
     for i in last:
         pieces[i].cost = min(pieces[i].cost, _LAST_COST)
     weigh_outcomes(source, pieces)
@@ -119,19 +119,28 @@ def _find_beginnings(pieces: Sequence[Piece], first: int) -> list[int]:
         begins = [i for i in range(first, len(pieces)) if pattern.match(pieces[i].text)]
         if len(begins) >= _LEAST_TURNS:
             return begins
-    return [i for i in range(first, len(pieces)) if _FORWARDED.match(pieces[i].text)]
+    return []
 
 
-def _weigh_message(source: str, pieces: Sequence[Piece], span: range, place: int, *, base: float) -> None:
+def _beginnings(text: str) -> frozenset[str]:
+    """Return the beginnings of the longer words of a text, by which two texts are about the same."""
+    return frozenset(term[:_SHARED_START] for term in split_terms(text) if len(term) >= _SHARED_START)
+
+
+def _weigh_message(
+    source: str, pieces: Sequence[Piece], span: range, place: int, subject: Set[str], *, base: float
+) -> None:
     """
-    Weigh the sentences of a message. Who wrote it stands with each; of what it quotes the paragraphs that it
-    answers come after the answers.
+    Weigh the sentences of a message by their place and by what they say; the one that takes up the subject
+    opens the first message. Who wrote it stands with each; of what it quotes the paragraphs that it answers
+    come after the answers.
     """
     writer = span.start if TURN_LINE.match(pieces[span.start].text) else None
     if writer is not None:
         pieces[writer].heads = tuple(head for head in pieces[writer].heads if head < writer)
     own = [i for i in span if i != writer and pieces[i].kind in ("sentence", "row", "code")]
     _mark_low(source, pieces, own)
+    is_opened = False
     answers = 0
     number = 0
     for i in span:
@@ -149,16 +158,18 @@ def _weigh_message(source: str, pieces: Sequence[Piece], span: range, place: int
             piece.cost = base + 1.0
             continue
         is_short = len(piece.text.split()) <= _NAME_WORDS
-        piece.tier = TITLE_TIER if place == 0 and number == 0 and answers == 0 and not is_short else 0
-        piece.cost = base + _SENTENCE * math.log2(1 + number) + _ANSWER * math.log2(1 + answers)
-        piece.cost += _SHORT * is_short
+        is_opening = place == 0 and not (is_opened or is_short) and answers == 0
+        is_opening = is_opening and (not subject or not subject.isdisjoint(_beginnings(piece.text)))
+        is_opened = is_opened or is_opening
+        piece.tier = TITLE_TIER if is_opening else 0
+        piece.cost = base + _SENTENCE * math.log2(1 + number)
+        is_pasted = source[piece.start].isspace()
+        piece.cost += 1.0 if is_pasted else find_emptiness(piece.text)
         if _DECIDED.search(piece.text):
             piece.cost = min(piece.cost, _DECIDED_COST)
             piece.tier = TITLE_TIER
         elif piece.text.rstrip().endswith("?") and place == 0:
             piece.cost -= 0.3
-        if tells_reason_or_duty(piece.text):
-            piece.cost = max(0.0, piece.cost - _CUE)
         number += not is_short
     for i, following in pairwise(own):
         if pieces[i].low == _QUOTED and not pieces[following].low:
@@ -180,7 +191,7 @@ def _mark_low(source: str, pieces: Sequence[Piece], own: Sequence[int]) -> None:
         is_greeting = len(text) <= _GREETING_CHARS and _GREETING.search(text) is not None
         if is_over:
             piece.low = piece.low or "signature"
-        elif _PART_HEADER.match(text) or (is_opening and _HEADER.match(text)):
+        elif is_opening and _HEADER.match(text):
             piece.low = piece.low or "header of a message"
         elif source.startswith(">", source.rfind("\n", 0, piece.start) + 1):
             piece.low = _QUOTED

@@ -2,7 +2,7 @@
 What of a document must stay (S3 §24), and the one order in which all else is kept, whatever the budget.
 
 First come error messages, each once, then what the document is. Every other piece has one score: what it says
-by its place in the document, how much its words say of the whole, and how far it answers the query.
+by its place in the document, and how far it answers the query.
 """
 
 import math
@@ -24,9 +24,10 @@ Closeness = Callable[[str, Sequence[str]], Sequence[float]]
 
 _ERROR_CHARS = 1_200
 _BOILERPLATE = phrases("page_text.txt", "boilerplate")
-_CONTENTS_LINE = lazy_pattern(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*\Z")
 _BOILERPLATE_CHARS = 90
 _TIME_STAMP = lazy_pattern(r"\A[\[(]?(?:\d{4}-\d\d-\d\d[T ]?)?\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?[\])]?\s+")
+_PROMPT = lazy_pattern(r"\s*>>> ")
+_TRACE_LINE = lazy_pattern(r"\s*Traceback \(most recent call last\):|\s+at \S+\(")
 _NGRAM = 3
 _SOURCE_TERMS = 3
 """A sentence with fewer words beside its address says only where something was read."""
@@ -50,14 +51,12 @@ _SAME_LINE = 0.4
 _LINE_BEFORE = 0.4
 _LINE_AFTER = 0.2
 """An answer often stands beside the words that the question shares: in the same line, or below a question."""
-_WORDS = 0.25
-"""What the words of a piece count beside its place."""
 _MEANING = 0.3
 """What it counts that a piece is close to all that stands at the best places."""
 _LENGTH = 0.04
 _SHORT_CHARS = 60
 """What each doubling of a length above that costs: a shorter piece leaves room for more."""
-_PRICE_BONUS = 0.7
+_PRICE_BONUS = 0.5
 _EVIDENCE_BONUS = 0.5
 """What a price counts with the sentence that names it, and in research and pages, beside that, an address or
 price with its claim (S3 §22)."""
@@ -120,23 +119,29 @@ def find_protected(
 def mark_errors(pieces: Sequence[Piece], source: str, *, is_told: bool) -> None:
     """
     Put the lines of a text that tell of an error before all else, each message once. Unless *is_told* holds,
-    as of the output of a tool, code and indented lines are left alone: they show what a program could say.
+    as of messages and the output of a tool, code and indented lines count only in a log or a traceback:
+    others show what a program could say.
     """
     seen: set[str] = set()
     for piece in pieces:
-        if piece.kind not in ("sentence", "row", "code"):
+        if piece.kind not in ("sentence", "row", "code") or len(piece.text) > _ERROR_CHARS:
             continue
-        text = piece.text.strip().lstrip("-*>|` ")
-        if is_told:
-            text = _TIME_STAMP.sub("", text)
         is_shown = not is_told and (piece.kind == "code" or source[piece.start].isspace())
-        if is_shown or len(text) > _ERROR_CHARS or not (ERROR_LINE.match(text) or HTTP_ERROR.search(text)):
-            continue
-        message = mask_values(text)
-        if message not in seen:
-            piece.tier = ERROR_TIER
-            piece.noun = "error"
-        seen.add(message)
+        lines = piece.text.split("\n")
+        is_trace = not _PROMPT.match(piece.text) and any(map(_TRACE_LINE.match, lines))
+        for line in lines:
+            text = line.strip().lstrip("-*>|` ")
+            stamp = _TIME_STAMP.match(text)
+            text = text[stamp.end() :] if stamp else text
+            is_said = is_told and piece.kind == "sentence"
+            error = ERROR_LINE.search(text) if is_said or is_trace else ERROR_LINE.match(text)
+            if (is_shown and not (stamp or is_trace)) or not (error or HTTP_ERROR.search(text)):
+                continue
+            message = mask_values(text)
+            if message not in seen:
+                piece.tier = ERROR_TIER
+                piece.noun = "error"
+            seen.add(message)
 
 
 def bind_sources(pieces: Sequence[Piece]) -> None:
@@ -238,7 +243,7 @@ def _find_low(pieces: Sequence[Piece], kind: ContentType) -> dict[int, tuple[int
         confidence = piece.confidence if kind == "page_doc" else None
         if piece.low:
             low[i] = 1, piece.low
-        elif len(text) <= _BOILERPLATE_CHARS and (_BOILERPLATE.search(text) or _CONTENTS_LINE.match(text)):
+        elif len(text) <= _BOILERPLATE_CHARS and _BOILERPLATE.search(text):
             low[i] = 1, "boilerplate"
         elif kind == "page_doc" and not _PAGE_LOW.isdisjoint(_object_names(pieces, piece)):
             low[i] = 1, "navigation"
@@ -272,18 +277,15 @@ def _score(
     kind: ContentType,
     closeness: Closeness | None,
 ) -> list[float]:
-    """Return what each unit is worth: by its place and words, and its fit to the query."""
+    """Return what each unit is worth: by its place, and its fit to the query."""
     texts = [" ".join(pieces[i].text for i in unit) for unit in units]
     terms = [[term for term in split_terms(URL.sub(" ", text)) if term not in _STOP_WORDS] for text in texts]
     places = [1 / (1 + max(0.0, min(pieces[i].cost for i in unit))) for unit in units]
-    words = _central_words(pieces, terms)
     fits = _query_fits(pieces, units, terms, query)
     scores: list[float] = []
     for n, unit in enumerate(units):
         piece = pieces[unit[0]]
         score = places[n] + _QUERY * fits[n]
-        if piece.kind == "sentence" and not piece.noun:
-            score += _WORDS * words[n]
         score -= _LENGTH * math.log2(max(1.0, len(texts[n]) / _SHORT_CHARS))
         if piece.kind != "code" and PRICE.search(texts[n]):
             score += _PRICE_BONUS
@@ -309,25 +311,6 @@ def _add_meaning(own_scores: list[float], texts: Sequence[str], query: str, clos
     weight = _CLOSE_QUERY if query else _MEANING
     for n, near in zip(best, closeness(query, [texts[n] for n in best]), strict=True):
         own_scores[n] += weight * near
-
-
-def _central_words(pieces: Sequence[Piece], terms: Sequence[Sequence[str]]) -> list[float]:
-    """Return how much the words of each unit say of the whole, 0 to 1: those of titles, those that recur."""
-    counts = Counter(term for own in terms for term in set(own))
-    titles = Counter(
-        term for piece in pieces if piece.kind == "heading" for term in set(split_terms(piece.text))
-    )
-    top = math.log(1 + max(counts.values(), default=1))
-    shares: list[float] = []
-    for own in terms:
-        distinct = set(own)
-        if not distinct:
-            shares.append(0.0)
-            continue
-        recurring = sum(math.log(counts[term]) for term in distinct) / top / (2 + len(distinct))
-        titled = sum(term in titles for term in distinct) / (4 + len(distinct))
-        shares.append(min(1.0, recurring + titled) * min(1.0, len(distinct) / 4))
-    return shares
 
 
 def _query_fits(

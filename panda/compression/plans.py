@@ -1,8 +1,9 @@
 """Which plan reads a document into pieces: one for each format, found by the file's name and the text."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal, get_args
 
@@ -52,9 +53,10 @@ _CODE_LINE = lazy_pattern(
     r"\s*(?:def |class |import |from \S+ import |#include|#define|function |const |let |var |public |static "
     r"|return\b|if \(|for \(|\}|\{|export |package |func |fn |struct |typedef )"
 )
-_SETTING_LINE = lazy_pattern(
-    r"\s*(?:- )?[\w.\"'-]+(?:\s*[:=](?:\s|$)|=)|\s*- |\[[\w.\" -]+\]\s*$|\s*[#;]|\s*$"
-)
+_SETTING_LINE = lazy_pattern(r"\s*(?:- )?[\w.\"'-]+(?:\s*[:=](?:\s|$)|=)|\s*- |\[[\w.\" -]+\]\s*(?:#|$)")
+_PLAIN_SETTING = lazy_pattern(rf"{_SETTING_LINE.pattern}|\s*[\w.-]+[ \t]+\S+(?:[ \t]+\S+)?$")
+_COMMENT = lazy_pattern(r"\s*[#;]")
+_COMMENTS_SHARE = 0.3
 _HEADED_LINE = lazy_pattern(r"[A-Z][\w-]*: \S")
 _LOOKED_AT_LINES = 200
 _LOG_SHARE = 0.35
@@ -111,13 +113,23 @@ def _look(text: str, kind: ContentType, *, is_prose: bool) -> Format:
             return "output"
         if sum(_CODE_LINE.match(line) is not None for line in lines) >= _CODE_SHARE * count:
             return "code"
-        headed = sum(_HEADED_LINE.match(line) is not None for line in lines)
-        is_settings = sum(_SETTING_LINE.match(line) is not None for line in lines) >= _SETTINGS_SHARE * count
-        if is_settings and headed < count / 2 and "#" not in {line[:1] for line in lines[:1]}:
+        if _is_settings(lines):
             return "settings"
     if len(lines) >= _LEAST_LINES and is_table(lines):
         return "table"
     return "text"
+
+
+def _is_settings(lines: Sequence[str]) -> bool:
+    """Return whether all but the comments of a text are keys; Markdown begins as a comment does."""
+    comments = [_COMMENT.match(line) is not None for line in lines]
+    body = [line for line, is_comment in zip(lines, comments, strict=True) if not is_comment]
+    headed = sum(_HEADED_LINE.match(line) is not None for line in body)
+    has_comments = sum(comments) >= _COMMENTS_SHARE * len(lines) and any(map(all, pairwise(comments)))
+    pattern = _PLAIN_SETTING if has_comments else _SETTING_LINE
+    count = sum(pattern.match(line) is not None for line in body)
+    is_titled = comments[0] and not has_comments
+    return count >= _SETTINGS_SHARE * len(body) > 2 * headed and not is_titled
 
 
 def is_table(lines: list[str]) -> bool:

@@ -2,10 +2,11 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
+from panda.compression.errors_told import ERROR_LINE, mask_values
 from panda.compression.outcomes import weigh_outcomes
 from panda.compression.outer_lines import bind_outer_lines
 from panda.compression.pieces import (
@@ -29,16 +30,32 @@ _QUOTE = lazy_pattern(r"(?m)^[ \t]*(?!>>> )(?:>[ \t]?)+")
 _BOX_RULE = lazy_pattern(r"[ \t]*[+*┌┏╔╭├└┗╚╰][-=*─━═]{2,}([^|+]*?)[-=*─━═]{2,}[+*┐┓╗╮┤┘┛╝╯][ \t]*")
 _BOX_LINE = lazy_pattern(r"[ \t]*[|│┃║*]([^|│┃║]*)[|│┃║*][ \t]*")
 _SPEAKER = lazy_pattern(
-    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
+    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?:\*\*)?(?: \([^)]{1,30}\))?:(?:\*\*)?\s+(?=\S)"
 )
 TURN_LINE = lazy_pattern(
-    r"(?:\*\*)?[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
-    r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)\Z"
+    r"[^\w\n]{0,6}[^\W\d][^:\n]{0,60}?(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./])"
+    r"(?:[^:\n]{0,20}(?::\d\d){0,2}:|(?:\d{4})?,? \d{1,2}:\d\d(?::\d\d)?)[^\w\n]{0,6}\Z"
     r"|(?:\*\*)?[^\W\d][^:\n]{0,60}? (?:commented|wrote|replied|answered|said|posted)\b"
     r"[^:\n]{0,30}\d{4}[^\n]{0,12}\Z"
 )
 """Says who wrote what stands below, and when."""
 _TIME = lazy_pattern(r"\s*\[?\d\d:\d\d(?::\d\d)?\b")
+_VERSION_LINE = lazy_pattern(
+    r"(?:\*{1,2} (?=.*\b\d{4}\b))?=* ?(?:[A-Za-z][^.,;!?\n]{0,40}[ (-]|[A-Za-z][\w.+-]* \()?"
+    r"(?:v?(?:\d+:)?\d+(?:\.\d+)+[\w.+~-]*(?<!\.)(?:\W+\S.{0,60})?|\d{4}-\d\d-\d\d\b.{0,60}|(?P<hash>[0-9a-f]{40}))(?<![.,;])"
+)
+_OUTLINE_MARKS = lazy_pattern(r"\*+(?= )")
+_LEAST_VERSIONS = 3
+_TOP_LINES = 30
+_OPTION = lazy_pattern(r"(?m)^[ \t]*--?[\w?#][\w?#-]*(?=[\s,=\[<]|$)")
+_LEAST_OPTIONS = 5
+_OPTION_COST = 0.1
+_WRAP_CHARS = 8
+"""So much more than the option its explanation is indented beside it."""
+_USAGE = lazy_pattern(
+    r"(?m)^\s*(?:\w+: +)?[\w./-]+ (?:[^.:,;\n]*? )?(?:\[[^\]\n]+\]|<[^>\n]+>).*(?:(?<=\.\.\.)|(?<![.:,;]))$"
+)
+"""How a program is called, with what may or has to be given in brackets."""
 _FIELD_KEY = lazy_pattern(r"([A-Z][\w-]*(?: [\w-]+)?): +(\S.*)")
 _TITLE_KEYS = frozenset(("name", "title", "subject", "summary", "version", "description", "status"))
 """Keys of the lines at the top of a document that say what it is."""
@@ -46,10 +63,6 @@ _ADDRESS = lazy_pattern(r"(?:.*, *)?[a-z]+://\S+$|.*<?\S+@\S+>?$")
 _LEAST_FIELDS = 4
 _LIST_COST = 0.8
 """What each of several lines with the same key costs more."""
-_NOTICES = phrases("page_text.txt", "notices")
-_MOST_NOTICES = 0.2
-_NOTICE_COST = 1.5
-_SUMMARIES = phrases("page_text.txt", "summaries")
 _BACK_MATTER = phrases("page_text.txt", "back_matter")
 _MARKUP = lazy_pattern(
     r"""<[^>]{0,2000}>                     # tags and comments
@@ -61,27 +74,36 @@ _MARKUP = lazy_pattern(
     re.VERBOSE | re.MULTILINE,
 )
 _WORD = lazy_pattern(r"[^\W\d_]{2,}|\d+|[\u2e80-\u9fff\uac00-\ud7af]")
-_CODE_FOLLOWS = lazy_pattern(r"::\s*$")
+_CODE_FOLLOWS = lazy_pattern(r"::(?: [\w-]+)?\s*$")
 _RST_COMMENT = lazy_pattern(r"\.\. (?!_|\||\[|[\w-]+::)\S")
 _FEW_WORDS = 3
-_DIRECTIVE = lazy_pattern(r"\s*\.\. [\w-]+::")
 _IMPORT = lazy_pattern(r"\s*(?:>>> )?(?:import|from|#include|using|use|require)\b")
 _COMMAND = lazy_pattern(r"\s*\$ \S")
 _NUMBER = lazy_pattern(r"\s*\d{1,2}[.)]")
-_DRAWING = lazy_pattern(r"[-=─━]{2,}[>+┐┘┤┬┴┼]|[+┌└├┬┴][-=─━]{2,}|\|.*[-=]{1,}>.*\||^\s*[|│v^\s]+$")
 _UNDERLINE = lazy_pattern(r"\s*([~^\"'*+#.=-])\1{2,}\s*$")
 _UNDERLINE_SLACK = 2
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 _FRONT_LINES = 60
 _LONG_CELL_CHARS = 48
 _NEAR = 3
+_REMARK = lazy_pattern(r"\s*(?:\[[^\]]*\]|\([^)]*\))\.?")
+_CLAUSE = lazy_pattern(r"(?<=[^\W\d][,;:)]) | (?=\()|(?<=[^\W\d]) (?=[–—-] )")
+"""Where the beginning of an item may end."""
+_FIRST_CHARS = 30
+_SHORT_LIST_CHARS = 480
+_LEAST_QUESTIONS = 3
+_QUESTIONS_SHARE = 0.1
+"""Part of the paragraphs that are questions where a text answers them one by one."""
+_ANSWER_CHARS = 30
+_QUESTION = 0.1
 _RUN_IN_CHARS = 44
 """A sentence up to here that opens an item is its heading, and stands with the next one."""
 _LONG_ROW_CHARS = 110
 _SHORT_CODE_LINES = 6
+_FEW_CODE_LINES = 3
 _GROUP_LINES = 8
 _GROUP_CHARS = 560
-_PARAGRAPH = 0.4
+_PARAGRAPH = 0.3
 _MOST_PARAGRAPH = 1.8
 """What the last of many paragraphs of a section costs."""
 _SENTENCE = 0.6
@@ -89,10 +111,31 @@ _ITEM = 0.25
 _CODE_GROUP = 0.6
 _SECTION = 0.3
 _LEVEL = 0.4
-_BACK_MATTER_COST = 0.7
-_SUMMARY_COST = 0.1
+_VERSION = 0.4
+"""What a version costs more than the next newer one in a list of changes …"""
+_VERSION_PART = 0.4
+"""… and what place and section count there within a version."""
 _PREAMBLE = 0.8
-"""What the place within it costs in the first section, beside the others."""
+"""What the place within it counts in the first section, beside the others."""
+_BACK_MATTER_COST = 0.7
+
+
+def find_versions(lines: Sequence[str]) -> Sequence[int]:
+    """
+    Return the lines that say of which version the changes below them are; empty for no list of changes.
+
+    >>> find_versions(["tea (1.2) stable", "", "* Hot.", "", "tea (1.1) beta", "", "tea (1.0) beta"])
+    [0, 4, 6]
+    """
+    openings: dict[str, list[int]] = defaultdict(list)  # by the first word
+    for n, (before, text, after) in enumerate(zip(["", *lines], lines, [*lines[1:], ""], strict=False)):
+        match = None if before.strip() or TURN_LINE.match(text) else _VERSION_LINE.fullmatch(text)
+        if match and (match["hash"] or not after[:1].isalnum()):
+            openings[mask_values(text.lstrip("*= ")).split()[0]].append(n)
+    most = max(map(len, openings.values()), default=0)
+    versions = sorted(n for group in openings.values() for n in group)
+    is_list = _LEAST_VERSIONS <= most >= len(versions) / 2 and versions[0] <= _TOP_LINES
+    return versions if is_list else []
 
 
 def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = True) -> TextOutline:
@@ -110,7 +153,6 @@ def parse_prose(source: str, *, lines_alone: bool = False, is_counting: bool = T
     if is_counting:  # the lines of context.md are claims of their own
         bind_outer_lines(source, pieces)
     _weigh_markup(source, pieces)
-    _weigh_notices(pieces)
     _mark_title(pieces, _weigh_fields(source, pieces))
     if is_counting:
         weigh_outcomes(source, pieces)
@@ -145,14 +187,6 @@ def _weigh_markup(source: str, pieces: Sequence[Piece]) -> None:
         introduced = [head for head in piece.heads if head > i]
         if piece.kind == "sentence" and introduced and all(pieces[head].low for head in introduced):
             piece.low = pieces[introduced[0]].low
-
-
-def _weigh_notices(pieces: Sequence[Piece]) -> None:
-    """Let what a text says of its own licence come late, unless that is all that it is about."""
-    notices = [piece for piece in pieces if piece.kind == "sentence" and _NOTICES.search(piece.text)]
-    if len(notices) < _MOST_NOTICES * len(pieces):
-        for piece in notices:
-            piece.cost += _NOTICE_COST
 
 
 def _weigh_fields(source: str, pieces: Sequence[Piece]) -> int:
@@ -239,14 +273,18 @@ class _ProseReader:
         self.path: list[tuple[int, str, int]] = []  # depth, title and piece of the headings above
         self.counts: Counter[tuple[str, ...]] = Counter()  # sections below a heading
         self.keys: Counter[str] = Counter()  # lines with the same key, as "Classifier:"
+        self.is_changelog = False
+        self.is_manual = len(_OPTION.findall(source)) >= _LEAST_OPTIONS
+        self.option_indent = -1
+        self.options = 0
+        self.version_cost = 0.0
+        self.part_weight = _PREAMBLE
         self.section_cost = 0.0
         self.heading_cost = 0.0
         self.numbered = 0  # sections below the heading whose headings run in
-        self.headings = 0
-        self.paragraph_counts = [0]  # of each section
         self.paragraphs = 0  # in the section
         self.items = 0  # in the list
-        self.intros: dict[int, int | None] = {}  # what a line introduces, by the line
+        self.intros: list[int] = []  # lines that introduce something
         self.is_code_next = False
         self.base = 0.0  # cost of the paragraph or list
         self.line = 0
@@ -258,7 +296,6 @@ class _ProseReader:
         if top:
             self._add(0, self.lines[top - 1][1], "front")
         blocks = read_blocks(self._underlined(top)) if top < len(self.lines) else []
-        self._count_paragraphs(blocks)
         covered = top
         for block in [*blocks, Block("rule", len(self.lines) - top, len(self.lines) - top)]:
             first = top + block.first
@@ -278,36 +315,86 @@ class _ProseReader:
                 self._fence(first, end, block.is_closed)
             elif block.kind == "table" and block.is_ruled:
                 self._table(first, end)
-            elif (block.kind == "text" and self._is_code(first)) or (
-                block.kind in ("text", "table") and self._is_drawing(first, end)
-            ):
+            elif block.kind == "text" and self.is_code_next and self._text(first)[:1] in " \t":
                 self._code(first, end, [*self.above, *self.intro])
             else:
                 self._parts(first, end, block.kind)
             if block.kind not in ("item", "text"):
                 self.intro = ()
         self._bind_intros()
+        self._bind_answers()
         return self.pieces
 
+    def _bind_answers(self) -> None:
+        """Let each of several questions stand with the beginning of its answer, and the rest with both."""
+        lines = groupby(range(len(self.pieces)), key=lambda i: self.pieces[i].line)
+        groups = [list(members) for _, members in lines]
+        is_question = [self.pieces[group[-1]].text.rstrip(" *_").endswith("?") for group in groups]
+        if sum(is_question) < max(_LEAST_QUESTIONS, _QUESTIONS_SHARE * len(groups)):
+            return
+        question: list[int] = []
+        answer: list[int] = []  # its beginning
+        number = 0
+        place = 0
+        for group, asks in zip(groups, is_question, strict=True):
+            if asks:
+                question = group
+                answer = []
+                number += 1
+                place = 0
+                continue
+            if not question or self.pieces[group[0]].kind == "heading":
+                question = []
+                continue
+            for i in group:
+                piece = self.pieces[i]
+                is_begun = sum(len(self.pieces[at].text) for at in answer) >= _ANSWER_CHARS
+                piece.heads = (*piece.heads, *question, *answer)
+                place += 1
+                piece.cost = _QUESTION * math.log2(number) + _SENTENCE * math.log2(place) * is_begun
+                if not is_begun and piece.kind in ("sentence", "code", "row"):
+                    answer.append(i)
+                    for at in (*question, *answer):
+                        if self.pieces[at].kind != "heading":
+                            self.pieces[at].heads = (*question, *self.pieces[at].heads, *answer)
+                            self.pieces[at].cost = piece.cost
+
     def _bind_intros(self) -> None:
-        """Let a line that introduces something stand only with the first of what it introduces."""
+        """
+        Let a line that introduces a short list stand only with the beginning of each of its items, one that
+        introduces something else with the first of it, and a remark in brackets with what it is about.
+        """
+        items: dict[int, list[int]] = {head: [] for head in self.intros}
         for i, piece in enumerate(self.pieces):
             for head in piece.heads:
-                if head not in self.intros or piece.kind in ("fence", "label"):
-                    continue
-                best = self.intros[head]
-                if best is None or (i - best <= _NEAR and piece.cost < self.pieces[best].cost):
-                    self.intros[head] = i
-        for head, first in self.intros.items():
+                if head in items and piece.kind not in ("fence", "label"):
+                    items[head].append(i)
+            before = self.pieces[i - 1]
+            if i and before.kind == "sentence" and _REMARK.fullmatch(piece.text):
+                piece.heads = (*piece.heads, i - 1)
+        for head, introduced in items.items():
+            firsts = {self.pieces[i].line: i for i in reversed(introduced)}
+            near = [i for i in introduced if i - introduced[0] <= _NEAR]
             following = self.pieces[head + 1 : head + 2]
-            if first is None and following and following[0].kind == "sentence":
-                first = head + 1
-            if first is not None:
-                self.pieces[head].heads = (*self.pieces[head].heads, first)
+            if sum(len(self.pieces[i].text) for i in firsts.values()) <= _SHORT_LIST_CHARS:
+                self.pieces[head].heads = (*self.pieces[head].heads, *firsts.values())
+            elif near:
+                best = min(near, key=lambda i: self.pieces[i].cost)
+                self.pieces[head].heads = (*self.pieces[head].heads, best)
+            if not introduced and following and following[0].kind == "sentence":
+                self.pieces[head].heads = (*self.pieces[head].heads, head + 1)
 
     def _underlined(self, first_line: int) -> str:
         """Return the text with each line that underlines a title as Markdown knows it, at the same places."""
         lines = [self._text(i) for i in range(first_line, len(self.lines))]
+        versions = frozenset(find_versions(lines))
+        self.is_changelog = bool(versions)
+        is_outline = any(lines[n].startswith("*") for n in versions)
+        for n, text in enumerate(lines):
+            if is_outline and (marks := _OUTLINE_MARKS.match(text)):
+                lines[n] = "#" * (1 + marks.end()) + text[marks.end() :]
+            elif n in versions:
+                lines[n] = f"## {text}"
         for n in range(1, len(lines)):
             title = lines[n - 1].strip()
             is_rule = _UNDERLINE.match(lines[n]) is not None and title and title[0].isalnum()
@@ -315,18 +402,6 @@ class _ProseReader:
                 lines[n] = ("=" if "=" in lines[n] else "-") * len(lines[n])
                 lines[n - 1] = _NUMBER.sub("", lines[n - 1]).strip().ljust(len(lines[n - 1]))  # no item
         return "\n".join(lines)
-
-    def _count_paragraphs(self, blocks: Sequence[Block]) -> None:
-        """Count the paragraphs and lists of each section, by which its later ones are weighed."""
-        counts = [0]
-        last = ""
-        for block in blocks:
-            if block.kind == "heading":
-                counts.append(0)
-            elif block.kind != "item" or last != "item":
-                counts[-1] += 1
-            last = block.kind
-        self.paragraph_counts = counts
 
     def _text(self, i: int) -> str:
         """Return a line, without the marks of a quotation or the edges of a box."""
@@ -356,14 +431,13 @@ class _ProseReader:
                 heads=self.above if heads is None else heads,
                 section=self.section,
                 path=tuple(title for _, title, _ in self.path),
-                cost=self.section_cost + cost * (1.0 if self.section_cost else _PREAMBLE),
+                cost=self.section_cost + cost * self.part_weight,
                 noun={"row": "row", "sentence": "line" if self.lines_alone else ""}.get(kind, ""),
             )
         )
         return len(self.pieces) - 1
 
     def _heading(self, block: Block, first: int, end: int) -> None:
-        self.headings += 1
         text = self._text(first).strip()
         if text in _SECTIONS:
             self.section = _SECTIONS[text]
@@ -374,10 +448,14 @@ class _ProseReader:
         self.counts[titles] += 1
         is_title = not self.pieces or (len(self.path) == 0 and place == 0)
         self.section_cost = _SECTION * math.log2(1 + place) + _LEVEL * (len(self.path) + (not is_title))
+        if self.is_changelog:
+            self.version_cost = self.version_cost if self.path else _VERSION * place
+            self.section_cost = self.version_cost + _VERSION_PART * self.section_cost * bool(self.path)
         if not is_title and _BACK_MATTER.search(block.title):
             self.section_cost += _BACK_MATTER_COST
-        if _SUMMARIES.fullmatch(block.title.strip("*_: ")):
-            self.section_cost = min(self.section_cost, _SUMMARY_COST)
+        self.part_weight = 1.0 if self.section_cost else _PREAMBLE
+        if self.is_changelog:
+            self.part_weight = _VERSION_PART
         self.heading_cost = self.section_cost
         self.numbered = 0
         self.paragraphs = 0
@@ -390,11 +468,8 @@ class _ProseReader:
         self.is_code_next = False
 
     def _paragraph_cost(self) -> float:
-        count = self.paragraph_counts[min(self.headings, len(self.paragraph_counts) - 1)]
-        each = min(_PARAGRAPH, _MOST_PARAGRAPH / math.log2(2 + count))
-        cost = each * math.log2(1 + self.paragraphs)
         self.paragraphs += 1
-        return cost
+        return min(_MOST_PARAGRAPH, _PARAGRAPH * math.log2(self.paragraphs))
 
     def _fence(self, first: int, end: int, is_closed: bool) -> None:
         if is_closed and self.source.startswith("```yaml\n_meta:", self.lines[first][0]):
@@ -406,27 +481,17 @@ class _ProseReader:
         if is_closed:
             both.append(self._add(*self.lines[end - 1], "fence", heads=both))
 
-    def _is_code(self, first: int) -> bool:
-        """Return whether a paragraph is literal text, as reStructuredText indents it behind "::"."""
-        text = self._text(first)
-        if self.is_code_next and text[:1] in " \t":
-            return True
-        self.is_code_next = bool(_DIRECTIVE.match(text)) and "code" in text
-        return False
-
-    def _is_drawing(self, first: int, end: int) -> bool:
-        """Return whether most lines are boxes and arrows."""
-        drawn = sum(_DRAWING.search(self._text(i)) is not None for i in range(first, end))
-        return 2 * drawn >= end - first
-
     def _code(self, first: int, end: int, heads: Sequence[int]) -> None:
         """Add lines of code in groups, as blank lines part them; a short piece of code is one group."""
         base = self._paragraph_cost()
         lines = [i for i in range(first, end) if self._text(i).strip()]
         groups: list[list[int]] = []
         commands = [bool(_COMMAND.match(self._text(i))) for i in lines]
+        is_error = [ERROR_LINE.search(self._text(i)) is not None for i in lines]
         for place, i in enumerate(lines):
-            if any(commands):  # with what they write
+            if len(lines) > _FEW_CODE_LINES and (is_error[place] or (place and is_error[place - 1])):
+                begins = True
+            elif any(commands):  # with what they write
                 begins = commands[place] != (place > 0 and commands[place - 1])
             elif len(lines) <= _SHORT_CODE_LINES or not groups:
                 begins = False
@@ -489,6 +554,7 @@ class _ProseReader:
             self.base = self._paragraph_cost()
         begin = first
         number = 0
+        self.option_indent = self._option_indent(first)
         for i in range(first + 1, end + 1):
             if i == end or kind in ("table", "columns") or self._begins_part(i, width):
                 place = self.items if kind == "item" else number
@@ -501,9 +567,15 @@ class _ProseReader:
                 )
                 begin = i
                 number += 1
+                self.option_indent = self._option_indent(i) if i < end else -1
         if kind == "item":
             self.items += 1
-        self.is_code_next = self.is_code_next or bool(_CODE_FOLLOWS.search(self._text(end - 1)))
+        self.is_code_next = _CODE_FOLLOWS.search(self._text(end - 1)) is not None
+
+    def _option_indent(self, i: int) -> int:
+        """Return how far an option of a manual is indented that a line explains; -1 for any other line."""
+        match = _OPTION.match(self._text(i)) if self.is_manual else None
+        return match.end() - len(match[0].lstrip()) if match else -1
 
     def _is_quoted(self, i: int) -> bool:
         start = self.lines[i][0]
@@ -523,6 +595,13 @@ class _ProseReader:
     def _begins_part(self, i: int, width: int) -> bool:
         text = self._text(i)
         before = self._text(i - 1)
+        if self.is_manual and before.strip():
+            depth = len(text) - len(text.lstrip()) - self.option_indent
+            is_unfinished = not before.rstrip().endswith(".") and not _OPTION.match(before)
+            if _OPTION.match(text) and (depth < _WRAP_CHARS and not (depth > 0 and is_unfinished)):
+                return True
+            if self.option_indent >= 0:
+                return depth <= 0
         if not before.strip() or self._is_quoted(i) != self._is_quoted(i - 1):
             return True
         if (
@@ -550,6 +629,10 @@ class _ProseReader:
             self.pieces[self._add(start, stop, "sentence")].low = EDGE
             return
         cost += _ITEM * math.log2(1 + place)
+        is_usage = self.is_manual and not self.options and _USAGE.search(self.plain, start, stop)
+        if self.option_indent >= 0:
+            self.options += 1
+            cost = _OPTION_COST * math.log2(1 + self.options)
         key = _FIELD_KEY.match(self.plain, start, stop)
         if key:
             cost += 2 * _ITEM * math.log2(1 + self.keys[key[1]])
@@ -568,6 +651,11 @@ class _ProseReader:
         else:
             spans[0][0] = (start, spans[0][0][1])
         first = len(self.pieces)
+        if is_item and self.intro and len(spans[0]) == 1:
+            begin, end = spans[0][0]
+            clause = _CLAUSE.search(self.source, begin + _FIRST_CHARS, end - _FIRST_CHARS)
+            if clause:
+                spans[0] = [(begin, clause.start()), (clause.end(), end)]
         if len(spans) > 1 and (label > start or self.source.startswith("**", start)):
             (begin, stop_first), *_ = spans[0]
             if len(spans[0]) == 1 and len(spans[1]) == 1 and stop_first - begin <= _RUN_IN_CHARS:
@@ -591,10 +679,13 @@ class _ProseReader:
                 )
                 if is_chained(sentence):
                     chain = [at]
+        if is_usage:
+            for piece in self.pieces[first:]:
+                piece.tier = TITLE_TIER
         if not is_item:
             is_intro = len(self.pieces) - first == 1 and self.pieces[-1].text.endswith((":", "::"))
             if is_intro and self.pieces[first].text.strip() == "::":
                 return  # what introduces the text below stands above
             self.intro = (first,) if is_intro else ()
             if is_intro:
-                self.intros[first] = None
+                self.intros.append(first)

@@ -20,11 +20,8 @@ _MEMBER = lazy_pattern(
     r"\s+(?!(?:if|for|while|switch|try|do|else|case|with|return|catch)\b)[^=.]*\(.*\).*[{:]\s*$"
 )
 _HERE_DOCUMENT = lazy_pattern(r"<<[-~]?\s*(['\"]?)([A-Za-z_]\w*)\1(?!\w)")
-_SHOWS = lazy_pattern(r"\b(?:cat|echo|printf?|read|usage|help)\b|=")
 _CONTROL = lazy_pattern(r"(?:if|for|while|until|case|switch|select|with|try|unless)\b")
 _SHELL = lazy_pattern(r"#!.*\b(?:ba|da|z|k)?sh\b")
-_TYPE_LINE = lazy_pattern(r"[A-Za-z_][\w \t*]*$")
-_NAME_LINE = lazy_pattern(r"[A-Za-z_]\w*\s*\(")
 _HEAD_WORD = lazy_pattern(r"\s*([#@.]?\s*\w+)")
 _WORD = lazy_pattern(r"[^\W\d_]{2,}")
 _NOTICES = phrases("page_text.txt", "notices")
@@ -32,7 +29,6 @@ _SHORT_DOC_CHARS = 200
 """A docstring up to here stays whole or goes whole; a longer one stays by paragraphs."""
 _MOST_SIGNATURE_LINES = 30
 _MOST_TEXT_LINES = 60
-_MOST_STATEMENT_LINES = 12
 _SHORT_BODY_LINES = 8
 _LEVEL = 0.25
 _DEFINITION = 0.2
@@ -42,13 +38,8 @@ _DOC = 0.15
 _INNER = 0.8
 _PARAGRAPH = 0.5
 _TEXT_PARAGRAPH = 0.15
-_TEXT_CODE = 0.4
-"""What lines cost more that are given to another command, and not shown to the user."""
 _STATEMENT = 0.7
 _ALIKE = 0.15
-_SHORT = 0.3
-_SHORT_CHARS = 12
-"""What a line costs more that is too short to say something."""
 _BODY = 2.5
 _CONTROLLED = 0.2
 """What a line costs more than the condition that it stands below."""
@@ -214,9 +205,6 @@ class _PythonReader:
 
     def _definitions(self, inner: Sequence[ast.stmt], outer: Sequence[_Span], *, level: int) -> None:
         for place, node in enumerate(inner):
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Import | ast.ImportFrom):
-                self._statement(node, outer, level=level)
-                continue
             if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 below = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
                 if any(isinstance(child, ast.ClassDef | ast.FunctionDef) for child in below):
@@ -244,17 +232,6 @@ class _PythonReader:
             if is_class:
                 self._definitions(node.body, heads, level=level + 1)
             self._rest(first, last, heads, cost=cost + (1.0 if is_class else _BODY))
-
-    def _statement(self, one_statement: ast.stmt, outer: Sequence[_Span], *, level: int) -> None:
-        """Take a statement of several lines whole; lines alone are taken later."""
-        first = one_statement.lineno - 1
-        end = one_statement.end_lineno or one_statement.lineno
-        if 1 < end - first <= _MOST_STATEMENT_LINES:
-            match = _HEAD_WORD.match(self.lines[first])
-            word = match[1] if match else ""
-            cost = _STATEMENT + 0.3 * math.log2(1 + self.words[word]) + _LEVEL * level
-            self.words[word] += 1
-            self._take(first, end, cost + _INNER * (word in ("import", "from")), outer)
 
     def _code_of(self, at: int) -> str:
         return self.lines[at].partition("#")[0].strip()
@@ -373,9 +350,6 @@ class _BlockReader:
         """Take what begins at the margin, with its comment and body; returns the line behind it."""
         end = first + 1
         text = self.lines[first]
-        if _TYPE_LINE.match(text) and end < len(self.lines) and _NAME_LINE.match(self.lines[end]):
-            text += "\n" + self.lines[end]  # the type that a function returns stands above its name
-            end += 1
         while (
             end < len(self.lines)
             and end - first < _MOST_SIGNATURE_LINES
@@ -446,8 +420,6 @@ class _BlockReader:
         place = 0
         begin = first
         base = signature.cost + _DOC
-        if not _SHOWS.search(self.lines[first - 1]):
-            base += _TEXT_CODE
         for at in range(first, end + 1):
             if at < end and self.lines[at].strip():
                 continue

@@ -25,8 +25,6 @@ _FEW = 0.04
 """Part of the rows up to which a value is rare."""
 _MOST_SHARE = 0.5
 """Part of the rows that the most frequent value has at least in a column whose rare values are told."""
-_FAR = 5.0
-"""So many times the usual distance from the middle lies a number that is told."""
 _ROW = 0.3
 
 
@@ -180,7 +178,7 @@ def _rows(source: str, rows: Sequence[_TableRow], heads: Sequence[int], first: i
 
 
 def _find_unusual(rows: Sequence[_TableRow]) -> Mapping[int, float]:
-    """Return the cost of the rows in which a value stands that few others have, or that lies far off."""
+    """Return the cost of the rows in which a value stands that few others have."""
     unusual: dict[int, float] = {}
     for values in _columns(rows):
         counts = Counter(values)
@@ -190,12 +188,4 @@ def _find_unusual(rows: Sequence[_TableRow]) -> Mapping[int, float]:
             rare = [n for n, value in enumerate(values) if value and counts[value] <= few]
             if len(rare) <= max(_MOST_NAMED, 2 * few):
                 unusual |= {n: 0.5 + 0.1 * math.log2(1 + place) for place, n in enumerate(rare)}
-        numbers = [_number(value) for value in values if _NUMBER.match(value)]
-        if len(numbers) < _SNIFFED_ROWS or len(numbers) < len(values):
-            continue
-        middle = sorted(numbers)[len(numbers) // 2]
-        usual = sorted(abs(number - middle) for number in numbers)[len(numbers) // 2]
-        far = [n for n, number in enumerate(numbers) if usual and abs(number - middle) > _FAR * usual]
-        if len(far) <= max(1, _FEW * len(values)):
-            unusual |= dict.fromkeys(far, 0.5)
     return unusual
