@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -118,6 +118,8 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Mapping[str, Sequence[str]]: lambda text: {text[:80]: [text]},
     Callable[[str], bool]: lambda text: lambda operand: True,
     Collection[str]: lambda text: [text],
+    Iterable[str]: lambda text: text.split("\n"),
+    frozenset[str]: lambda text: frozenset(text.split()[:50]),
     Collection[int]: lambda text: [2, 5],
     Sequence[Figure]: lambda text: [Figure(text[:80], text[:400], [text]), Figure("$5", "$3 + 2", [text])],
     tuple[TextUnit, ...]: lambda text: (),

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
@@ -35,11 +35,13 @@ _COMMENT_OR_CODE = lazy_pattern(r"`[^`\n]*`|<!--")
 _OUTLINER_PROPERTY = re.compile(r"\s*(?:[-*+]\s+)?(?:id|collapsed):: \S")
 """What an outliner notes for itself."""
 
-_GAP = re.compile(r"\S[ ]{2,}\S[^\n]*\S[ ]{2,}\S|\S\t+\S")
+_GAP = re.compile(r"\S(?:[ \t]{2,}+|\t)\S")
 _COLUMN = re.compile(r"\S+(?: \S+)*")
 """A cell of a line of columns, which two blanks end."""
 _LEAST_COLUMNS = 3
+_MOST_COLUMNS = 40
 _LEAST_COLUMN_LINES = 3
+_LEAST_CELLS = 2
 
 Form = Literal["sentence", "line", "item", "row", "code"]
 
@@ -68,7 +70,9 @@ def read_blocks(text: str) -> list[Block]:
     """
     lines = [line.rstrip("\r") if line.strip() else "" for line in text.split("\n")]
     tokens: list[Token] = []
-    _parser().block.parse("\n".join(lines), _parser(), {"no comment before": 0}, tokens)
+    _parser().block.parse(
+        "\n".join(lines), _parser(), {"no comment before": 0, "no columns before": 0}, tokens
+    )
     blocks = []
     for token, following in zip_longest(tokens, tokens[1:]):
         if token.map is None or token.type == "inline":
@@ -193,19 +197,26 @@ def _heads_table(state: "StateBlock", at: int) -> bool:
 
 
 def _columns(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    head = _line(state, start)
-    if _GAP.search(head) is None:
+    if start < state.env["no columns before"]:
         return False
-    at = start
-    lines = []
-    while at < end and not state.isEmpty(at):
-        lines.append(state.src[state.bMarks[at] : state.eMarks[at]])
-        at += 1
-    count = len(split_columns(lines))
-    return bool(count) and (silent or _push(state, "columns", start, start + count))
+    read_lines: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for at in range(start, end):
+            line = state.src[state.bMarks[at] : state.eMarks[at]]
+            read_lines.append(line)
+            if state.isEmpty(at) or not _GAP.search(line):
+                return
+            yield line
+
+    count = len(split_columns(lines()))
+    if not count:  # nor do the lines that were read head any
+        state.env["no columns before"] = start + len(read_lines)
+        return False
+    return silent or _push(state, "columns", start, start + count)
 
 
-def split_columns(lines: Sequence[str]) -> list[list[str]]:
+def split_columns(lines: Iterable[str]) -> list[list[str]]:
     """
     Return the cells of lines whose cells stand below each other, the first line being the head; [] where they
     do not. A head has at least three names and no digits, and most cells of one column have digits.
@@ -213,33 +224,35 @@ def split_columns(lines: Sequence[str]) -> list[list[str]]:
     >>> split_columns(["Thing       Shop    Price", "Kettle      Marlin     45", "Bike light           62"])
     [['Thing', 'Shop', 'Price'], ['Kettle', 'Marlin', '45'], ['Bike light', '', '62']]
     """
-    heads = [(cell.start(), cell.end()) for cell in _COLUMN.finditer(lines[0].expandtabs())]
-    if len(heads) < _LEAST_COLUMNS or any(map(str.isdigit, lines[0])):
+    rest = iter(lines)
+    head = next(rest, "").expandtabs()
+    heads = [(cell.start(), cell.end()) for cell in _COLUMN.finditer(head)]
+    if not _LEAST_COLUMNS <= len(heads) <= _MOST_COLUMNS or any(map(str.isdigit, head)):
         return []
-    rows = [[cell[0] for cell in _COLUMN.finditer(lines[0].expandtabs())]]
-    for line in lines[1:]:
-        cells = [""] * len(heads)
-        last = -1
-        for cell in _COLUMN.finditer(line.expandtabs()):
-            place = _column_of(cell.start(), cell.end(), heads)
-            if place <= last:
-                break
-            cells[place] = one_line(cell[0])
-            last = place
-        else:
-            if sum(map(bool, cells)) > 1:
-                rows.append(cells)
-                continue
-        break
+    rows = [[head[start:end] for start, end in heads]]
+    for line in rest:
+        cells = _cells_below(line.expandtabs(), heads)
+        if sum(map(bool, cells)) < _LEAST_CELLS:
+            break
+        rows.append(cells)
     columns = zip(*rows[1:], strict=True)
     has_numbers = any(sum(any(map(str.isdigit, cell)) for cell in own) * 2 > len(own) for own in columns)
     return rows if len(rows) >= _LEAST_COLUMN_LINES and has_numbers else []
 
 
-def _column_of(start: int, end: int, head_spans: Sequence[tuple[int, int]]) -> int:
-    """Return the column of a cell: the one whose head ends above its end, else that it begins in."""
-    ends = [place for place, (_, last) in enumerate(head_spans) if last == end]
-    return ends[0] if ends else sum(first <= start for first, _ in head_spans) - 1
+def _cells_below(line: str, head_spans: Sequence[tuple[int, int]]) -> list[str]:
+    """
+    Return the cells of a line by column: that whose head ends above a cell's end, else that it begins in; []
+    where two stand in one column.
+    """
+    cells = [""] * len(head_spans)
+    for cell in _COLUMN.finditer(line):
+        ends = [place for place, (_, last) in enumerate(head_spans) if last == cell.end()]
+        place = ends[0] if ends else sum(first <= cell.start() for first, _ in head_spans) - 1
+        if place < 0 or any(cells[place:]):
+            return []
+        cells[place] = one_line(cell[0])
+    return cells
 
 
 def _text(state: "StateBlock", start: int, end: int, silent: bool) -> bool:

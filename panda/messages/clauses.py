@@ -34,7 +34,7 @@ _JOINT = lazy_pattern(
 _END = lazy_pattern(r"(?<![.!?…\s])[.!?…]++\s+(?=[a-z])")
 _PASTED_LINES = 3
 _STRUCTURE = lazy_pattern(r"#{1,6} |```|~~~|\|.*\|")
-_SHORT = read_words("abbreviations.txt")
+_SHORT = read_words("abbreviations.txt", "never_last") | read_words("abbreviations.txt", "sometimes_last")
 _WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
 _BEGINS = lazy_pattern(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
 _STARTS_WH = lazy_pattern(rf"{_WH}\b", re.IGNORECASE)

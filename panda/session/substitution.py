@@ -16,6 +16,7 @@ _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
 _Kind = Literal["number", "calendar", "name", "word"]
 _MOST_THING_WORDS = 3
+_LOOK_CHARS = 40
 _WORDS_FILE = "item_words.txt"
 _BEFORE_THING = lazy_pattern(
     rf"(?:(?P<verb>\b(?:{alternatives(_WORDS_FILE, 'before_subjects')})\s+)"
@@ -128,14 +129,13 @@ def _things(text: str) -> list[_Thing]:
 
 
 def _thing(text: str, word_matches: Sequence[re.Match[str]]) -> _Thing:
-    before = _BEFORE_THING.search(text, 0, word_matches[0].start())
+    start = word_matches[0].start()
+    before = _BEFORE_THING.search(text, max(0, start - _LOOK_CHARS), start)
     has_determiner = before is not None and before["determiner"] is not None
     if before is not None and before["verb"] and len(word_matches) > 1:
         word_matches = word_matches[:-1]
     return _Thing(
-        start=before.start("determiner")
-        if before is not None and has_determiner
-        else word_matches[0].start(),
+        start=before.start("determiner") if before is not None and has_determiner else start,
         end=word_matches[-1].end(),
         words=tuple(word[0] for word in word_matches),
         has_determiner=has_determiner,
