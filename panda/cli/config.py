@@ -116,7 +116,7 @@ def _tell(
     else:
         invocation.reporter.step(f"recorded in {invocation.settings.trust_file}: {len(missing)}")
         if behind := untrusted_claims(invocation.settings):
-            invocation.reporter.warn(f"more lies behind these, run panda trust again: {len(behind)}")
+            invocation.reporter.warn(f"these name {len(behind)} more, run panda trust again")
 
 
 def _data(claim: TrustCandidate, *, trusted: bool) -> dict[str, object]:

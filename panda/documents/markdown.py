@@ -306,7 +306,7 @@ def split_units(markdown: str) -> list[TextUnit]:
 
 
 def _with_blocks(markdown: str, text_units: Sequence[TextUnit]) -> Iterator[TextUnit]:
-    """Yield the text units, each with the line where the lines begin that stand together with it."""
+    """Yield the text units with block_line set: the first line of their run of lines without a blank one."""
     blank = [number for number, line in enumerate(markdown.split("\n"), 1) if not line.strip()]
     last: TextUnit | None = None
     for unit in text_units:

@@ -48,9 +48,9 @@ _LONGEST_PAUSE_SECONDS = 8.0
 _JITTER_SECONDS = 0.5
 _AVOIDED_TIMES = 10
 _MOST_AVOIDED_SECONDS = 30.0
-"""How many times as long as it took to fail a server is asked only after the others, and at most how long."""
+"""After a failure that took t seconds, a server is tried last for 10 t seconds, and for 30 at most."""
 _LONG_SECONDS = 1.0
-"""Where it took as long to find nobody there, nobody is looked for meanwhile."""
+"""If connecting took at least this long to fail, the server is skipped until that time is over."""
 _CONNECT_SECONDS = 5.0
 _CONNECTIONS = httpx.Limits(max_connections=None, keepalive_expiry=60.0)
 """A connection that nobody uses is kept for a minute: a turn may compute in between two calls."""
@@ -109,10 +109,10 @@ class _AllFailedError(Exception):
 
 class Servers:
     """
-    The servers of one model, by base URL; for several threads. Worker i of a pool prefers server i, counted
-    round; another process, of which there may be several on different machines, takes them in turn and begins
-    where its id says. *secrets* are kept out of what is told of their words. URLs are those of models.yaml;
-    *access* has the real ones.
+    The servers of one model, by base URL; for several threads. Worker i of a pool starts each call with
+    server i modulo their number; any other process goes round-robin, beginning at its process id modulo that.
+    *secrets* are removed from what is quoted of a server's replies. URLs are those of models.yaml; *access*
+    has the real ones.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ class LineQuoter:
         if lines is None:
             return nothing
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
-            # What is known is not what was ordered, but may do.
+            # What was ordered could not be done: stored lines are at most the closest.
             return nothing if selection.is_sure else dataclasses.replace(nothing, closest=())
         lines = [*contested_lines(turn, lines), *lines]
         if of_session and not lines:
@@ -206,28 +206,38 @@ class LineQuoter:
         return [line for _, group in groups for line in sorted(group, key=lambda line: line.line or 0)]
 
     def _of_list(self, turn: Turn, line: Line, listed: Sequence[Line], *, is_alone: bool) -> list[Line]:
+        """
+        Return what is quoted in the place of a line of a list: the whole list or the items that the query
+        singles out, at most MOST_ITEMS; else the line itself.
+
+        Args:
+            listed: All chosen lines of that list.
+            is_alone: Whether no line but this one is chosen.
+        """
         query = turn.meant
         node = self._reader.load(line.node)
         are_several = len(listed) > 1
-        all_ = turn.reading.all or (are_several and _tells_none_apart(query, listed, node))
-        whole = wanted_list(line, node.items, node.title, query, all_=all_)
+        wants_all = turn.reading.all or (are_several and _query_matches_no_single_item(query, listed, node))
+        items = wanted_list(line, node.items, node.title, query, all_=wants_all)
         heads = [other for other in listed if other.heads]
-        if not whole and heads:
-            whole = wanted_list(heads[0], node.items, node.title, query, all_=all_)
-        asked = _asked_for(query, line, node, whole, are_several=are_several)
-        whole = whole if asked is None else asked
-        whole = [
-            part for part in whole if is_usable(part) and not uses_excluded([part.text], turn.present_carry)
+        if not items and heads:
+            items = wanted_list(heads[0], node.items, node.title, query, all_=wants_all)
+        selected = _asked_for(query, line, node, items, are_several=are_several)
+        wanted = items if selected is None else selected
+        quoted = [
+            part for part in wanted if is_usable(part) and not uses_excluded([part.text], turn.present_carry)
         ]
-        most = MOST_ITEMS + sum(part.heads is not None for part in whole)
-        list_lines = [reason(part, Reason.LIST_OF_ANSWER) for part in whole[:most]]
-        if line.heads and not whole and not is_alone:
+        most = MOST_ITEMS + sum(part.heads is not None for part in quoted)
+        list_lines = [reason(part, Reason.LIST_OF_ANSWER) for part in quoted[:most]]
+        if line.heads and not quoted and not is_alone:
             return []
-        return list_lines if asked or any(part.id == line.id for part in list_lines) else [line, *list_lines]
+        return (
+            list_lines if selected or any(part.id == line.id for part in list_lines) else [line, *list_lines]
+        )
 
 
 def without_rejected(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines that were not refused; what is said again is refused again: it may not pass as nothing."""
+    """Return the lines that were not rejected; all of them, to be rejected again, if none is left."""
     return [line for line in lines if line.item not in rejected] or lines
 
 
@@ -296,7 +306,7 @@ def _asked_for(
     return [part for part in whole if part.heads is not None] + asked
 
 
-def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
+def _query_matches_no_single_item(query: str, lines: Sequence[Line], node: Node) -> bool:
     terms_by_line = {
         line.id: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id
     }

@@ -158,7 +158,7 @@ def _is_meant(
 def _names_only_row(question: Question, table_answer: TableAnswer) -> bool:
     """Return whether an answer is about the one row that a question names."""
     names = frozenset(split_terms(table_answer.rows[0].name)) if len(table_answer.rows) == 1 else frozenset()
-    return bool(names & question.strange) and names <= question.terms
+    return bool(names & question.out_of_vocabulary) and names <= question.terms
 
 
 def _by_passages(

@@ -129,7 +129,7 @@ class RecipeExecutor:
         raise ended
 
     def compressed(self, cut: Cut, recipe: str | None) -> Execution:
-        """The line of the log of one compression: with the model that worded passages anew, if one did."""
+        """Return the log line of one compression, with the model that rewrote passages, if one did."""
         layer = model = None
         if cut.method == REWRITE:
             key = self.book.key_for(STEPS[cut.content_type], "chat")
@@ -225,7 +225,7 @@ class _Execution:
         return False
 
     def _completed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply with lists for empty sets, without doubles and without a confidence of its own."""
+        """Return the reply with [] for lists without options, no id twice and no reported confidence."""
         properties = self.recipe.output_schema.get("properties", {})
         completed: dict[str, Any] = {
             name: [] for name in self._without_choice() if properties[name].get("type") == "array"

@@ -27,7 +27,7 @@ MAX_BEHIND_LATER = 0.4
 _WEIGHTS_FILE = "selection.json"
 _MAX_MISSING = 2
 _UNRELATED = 0.25
-"""Closeness of a text that has nothing to do with the question, as which those that are not there count."""
+"""Assumed closeness of a runner-up where there are too few passages."""
 
 
 class SelectionWeights(msgspec.Struct, frozen=True):

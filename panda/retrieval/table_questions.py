@@ -139,7 +139,7 @@ class Question:
         return frozenset(term for word in behind for term in split_terms(word)) & self.terms
 
     @cached_property
-    def strange(self) -> frozenset[str]:
+    def out_of_vocabulary(self) -> frozenset[str]:
         """Terms of words that are in no common vocabulary and rank nothing: names, above all."""
         words = (
             word for word in self.words if not (word.isdigit() or scale_of(word) or _may_be_ordinary(word))
@@ -229,8 +229,8 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
         return None
     if operation == "next":
         today = question.now.date()
-        held = list(_to_come(held, today, recur=_recur(table, today)))
-    return _extreme(_end_of_time(question, key), table, _in_row_order(held))
+        held = list(_to_come(held, today, recur=_are_anniversaries(table, today)))
+    return _extreme(_sort_direction(question, key), table, _in_row_order(held))
 
 
 def _counts_values(question: Question, table: NoteTable) -> bool:
@@ -242,7 +242,7 @@ def _counts_values(question: Question, table: NoteTable) -> bool:
         if column and value.adds
     }
     counted = [column for column in numbers if _telling_terms(split_words(column.lower())) <= question.terms]
-    return any(not _is_name((column, ""), table.rows) for column in counted)
+    return any(not _is_id_column((column, ""), table.rows) for column in counted)
 
 
 def _telling_terms(words: Sequence[str]) -> frozenset[str]:
@@ -266,7 +266,7 @@ class FoundRows:
 
 
 @dataclass(frozen=True)
-class _Bound:
+class _RowFilter:
     """What leaves rows out, and the terms of the question that say so."""
 
     holds: Callable[[NoteRow], bool]
@@ -279,11 +279,11 @@ def find_rows(question: Question, table: NoteTable, closeness: Closeness) -> Fou
     """Return the rows that are left when each bound and each word by which rows differ has left some out."""
     rows = list(table.rows)
     bounds = [
-        *_limits(question, table, closeness),
-        *_periods(question, table),
-        *_ends(question, table),
-        *_flags(question, table),
-        *_gaps(question, table),
+        *_limit_filter(question, table, closeness),
+        *_period_filter(question, table),
+        *_expiry_filter(question, table),
+        *_flag_filter(question, table),
+        *_missing_entry_filter(question, table),
     ]
     used = {*table.about_terms, *table.column_terms, *table.unit_terms}
     for bound in bounds:
@@ -303,7 +303,7 @@ def find_rows(question: Question, table: NoteTable, closeness: Closeness) -> Fou
             names_values |= bool(rows) and all(row.has_cell_of(asked | used) for row in rows)
         unwanted = {line_id for term in terms & question.denied for line_id in holders[term]}
         rows = [row for row in rows if row.line.id not in unwanted]
-    missing = {term for term in question.strange & asked if not holders[term]} - table.node_terms
+    missing = {term for term in question.out_of_vocabulary & asked if not holders[term]} - table.node_terms
     lacks_time = any(not holders[term] and _has_alike(term, table) for term in question.calendar & asked)
     is_limited = lacks_time or any(bound.limits for bound in bounds)
     return FoundRows(() if lacks_time else tuple(rows), bool(missing), is_limited, names_values)
@@ -348,7 +348,7 @@ def _by_column(holders: Mapping[str, Collection[str]], table: NoteTable) -> list
     return [*groups.values()]
 
 
-def _limits(question: Question, table: NoteTable, closeness: Closeness) -> Iterator[_Bound]:
+def _limit_filter(question: Question, table: NoteTable, closeness: Closeness) -> Iterator[_RowFilter]:
     """Return the bound that a question sets: "over £50", "more than 400 pages", "longer than 10 km"."""
     match = find_bound(question.plain)
     if match is None:
@@ -364,7 +364,7 @@ def _limits(question: Question, table: NoteTable, closeness: Closeness) -> Itera
     if not keys:
         return
     comparative = match["comparative"]
-    is_least = bool(match["over"] or match["at_least"]) or (bool(comparative) and _grows(comparative))
+    is_least = bool(match["over"] or match["at_least"]) or (bool(comparative) and _means_more(comparative))
     is_closed = bool(match["at_least"] or match["at_most"])
 
     def holds(table_row: NoteRow) -> bool:
@@ -373,10 +373,10 @@ def _limits(question: Question, table: NoteTable, closeness: Closeness) -> Itera
             return True
         return any(size > limit if is_least else size < limit for size in sizes)
 
-    yield _Bound(holds, frozenset(split_terms(rest[mention.start : mention.end])))
+    yield _RowFilter(holds, frozenset(split_terms(rest[mention.start : mention.end])))
 
 
-def _grows(comparative: str) -> bool:
+def _means_more(comparative: str) -> bool:
     """Return whether more of what a comparative means is a greater number, as of "longer"."""
     base = scale_of(comparative.lower())
     return base is None or read_groups("scales.txt")[base].startswith("max")
@@ -397,13 +397,13 @@ def _limited_keys(
         named = {key for key in numbers if words & frozenset(split_terms(key[0]))}
         if named:
             return frozenset(named)
-    columns = sorted({column for column, _ in numbers if not _is_name((column, ""), table.rows)})
+    columns = sorted({column for column, _ in numbers if not _is_id_column((column, ""), table.rows)})
     near = closeness(question.query, columns) if len(columns) > 1 else [1.0] * len(columns)
     limited = {column for column, own in zip(columns, near, strict=True) if own == max(near)}
     return frozenset(key for key in numbers if key[0] in limited)
 
 
-def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
+def _period_filter(question: Question, table: NoteTable) -> Iterator[_RowFilter]:
     """Return the times that a question names, of which rows of a table with days are told apart."""
     year = question.now.year
     is_dated = any(row.days(year) for row in table.rows)
@@ -421,17 +421,17 @@ def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
         ) -> bool:
             return terms <= table_row.all_terms or any(first <= day <= last for day in table_row.days(year))
 
-        yield _Bound(holds, terms | calendar_terms(words), is_dated)
+        yield _RowFilter(holds, terms | calendar_terms(words), is_dated)
 
 
-def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
+def _flag_filter(question: Question, table: NoteTable) -> Iterator[_RowFilter]:
     """Return what columns of yes and no say that the question names, and boxes that are ticked or are not."""
     asked_ticks = frozenset(question.words) & (_words("undone") | _words("done"))
     ticks = {row.is_ticked for row in table.rows}
     if ticks == {True, False} and asked_ticks:
         is_open = bool(asked_ticks & _words("undone") or question.denied)
         terms = frozenset(term for word in asked_ticks for term in split_terms(word))
-        yield _Bound(lambda row: row.is_ticked != is_open, terms)
+        yield _RowFilter(lambda row: row.is_ticked != is_open, terms)
     for column in table.columns:
         asked = frozenset(split_terms(column)) & question.terms
         cells = {row.cell(column).lower() for row in table.rows}
@@ -441,10 +441,10 @@ def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
             def holds(table_row: NoteRow, column: str = column, is_wanted: bool = is_wanted) -> bool:
                 return (table_row.cell(column).lower() in _words("yes")) == is_wanted
 
-            yield _Bound(holds, asked)
+            yield _RowFilter(holds, asked)
 
 
-def _ends(question: Question, table: NoteTable) -> Iterator[_Bound]:
+def _expiry_filter(question: Question, table: NoteTable) -> Iterator[_RowFilter]:
     """Return what leaves out rows whose last day is not over, where a question asks for what has run out."""
     match = _EXPIRED.search(question.plain)
     dated = {column for row in table.rows for (column, measure) in row.values if column and measure == "date"}
@@ -460,10 +460,10 @@ def _ends(question: Question, table: NoteTable) -> Iterator[_Bound]:
         value = table_row.values.get((column, "date"))
         return value is not None and (value.size < today) == is_over
 
-    yield _Bound(holds, terms | frozenset(split_terms(column)))
+    yield _RowFilter(holds, terms | frozenset(split_terms(column)))
 
 
-def _gaps(question: Question, table: NoteTable) -> Iterator[_Bound]:
+def _missing_entry_filter(question: Question, table: NoteTable) -> Iterator[_RowFilter]:
     """Return what leaves the rows without an entry in a column: of who "was never vaccinated"."""
     undone = frozenset(
         term for word in question.words if word in _words("undone") for term in split_terms(word)
@@ -477,7 +477,7 @@ def _gaps(question: Question, table: NoteTable) -> Iterator[_Bound]:
     alike = named or {*gaps.values()}
     if len(alike) == 1:
         (line_ids,) = alike
-        yield _Bound(lambda row: row.line.id in line_ids, question.denied | undone)
+        yield _RowFilter(lambda row: row.line.id in line_ids, question.denied | undone)
 
 
 def _without_entry(column: str, table: NoteTable) -> frozenset[str]:
@@ -501,7 +501,7 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
     of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
     others = [key for key in keys if key not in of_time]
     if question.operation in ("sum", "mean", "compare"):
-        keys = [key for key in others if not _is_name(key, table_rows)]
+        keys = [key for key in others if not _is_id_column(key, table_rows)]
     elif question.operation in ("first", "last", "next") or question.ranks_by_time:
         keys = of_time or keys
     elif question.operation in ("max", "min"):
@@ -518,7 +518,7 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
     return keys[scores.index(max(scores))]
 
 
-def _is_name(column_key: Key, table_rows: Sequence[NoteRow]) -> bool:
+def _is_id_column(column_key: Key, table_rows: Sequence[NoteRow]) -> bool:
     """Return whether a column of bare numbers is the first one of a table and only names its rows."""
     column, measure = column_key
     numbers = [row.values[column_key].size for row in table_rows if column_key in row.values]
@@ -630,7 +630,7 @@ def _extreme(
     )
 
 
-def _end_of_time(question: Question, column_key: Key) -> Operation:
+def _sort_direction(question: Question, column_key: Key) -> Operation:
     """Return which end of a column a question wants: the dearest costs most, the youngest was born last."""
     bases = {scale_of(word) for word in question.words}
     if question.operation not in ("max", "min", "first", "last"):
@@ -702,7 +702,7 @@ def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteR
     dated = [(row, value) for row in table_rows for value in row.values.values() if value.measure in DAYS]
     asked = frozenset(question.words)
     if asked & _words("until"):
-        coming = [*_to_come(dated, today, recur=_recur(table, today))]
+        coming = [*_to_come(dated, today, recur=_are_anniversaries(table, today))]
         if not coming:
             return None
         row, value = min(coming, key=lambda pair: pair[1].size)
@@ -734,7 +734,7 @@ def _to_come(
             yield row, value
 
 
-def _recur(table: NoteTable, today: date) -> bool:
+def _are_anniversaries(table: NoteTable, today: date) -> bool:
     """Return whether the days of a table are birthdays and the like: all are past, and of several years."""
     days = [value.size for row in table.rows for value in row.values.values() if value.measure == "date"]
     return bool(days) and max(days) < today.toordinal() and max(days) - min(days) > _DAYS_OF_YEAR

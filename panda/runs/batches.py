@@ -1,4 +1,4 @@
-"""Many queries, each run once: begun, gone on with after anything was killed, and what came of them."""
+"""Start, resume and report runs of many queries; each is carried out once, also after a crash."""
 
 import logging
 from collections import Counter
@@ -137,10 +137,10 @@ def resume_batch(
 
 class Batch:
     """
-    A batch while it runs; the caller holds its run. Each item ends in the run's own directory, and its line
-    follows. If the batch is to be saved, this process takes the turns into the store first, in the order of
-    the items: what was killed before a line is found by the number of its turn. To remote workers earlier
-    turns travel.
+    A batch while it runs; the caller holds its run. Each item ends in the run's own directory, then its
+    ledger line is written. If the batch is to be saved, this process takes the turns into the store before
+    that, in the order of the items: after a crash, a turn without a ledger line is found by its number.
+    Remote workers get copies of earlier turns.
     """
 
     def __init__(

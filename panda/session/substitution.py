@@ -15,16 +15,16 @@ _WORD = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
 _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
 _Kind = Literal["number", "calendar", "name", "word"]
-_MOST_THING_WORDS = 3
+_MAX_PHRASE_WORDS = 3
 _LOOK_CHARS = 40
 _WORDS_FILE = "item_words.txt"
-_BEFORE_THING = lazy_pattern(
+_BEFORE_PHRASE = lazy_pattern(
     rf"(?:(?P<verb>\b(?:{alternatives(_WORDS_FILE, 'before_subjects')})\s+)"
     rf"|(?P<of>\b(?:{alternatives(_WORDS_FILE, 'of')})\s+))?"
     rf"(?P<determiner>\b(?:{alternatives(_WORDS_FILE, 'determiners_of_one')})\s+)?\Z",
     re.IGNORECASE,
 )
-_AROUND_THING = lazy_pattern(
+_AROUND_PHRASE = lazy_pattern(
     rf"\W*(?:(?:{alternatives(_WORDS_FILE, 'goes_on')})\s+)*"
     rf"(?:(?:{alternatives(_WORDS_FILE, 'before_places')})\s+)?",
     re.IGNORECASE,
@@ -51,54 +51,57 @@ def ask_anew(query: str, last_query: str) -> str | None:
     last = plain_signs(last_query)
     if len(split_words(asked)) > _MOST_WORDS:
         return None
-    held = {_bare(word).lower() for word in _WORD.findall(last)}
-    named = [word for word in _telling(asked) if _bare(word).lower() not in held]
+    held = {_without_possessive(word).lower() for word in _WORD.findall(last)}
+    named = [word for word in _telling(asked) if _without_possessive(word).lower() not in held]
     kind = _kind_of(named[0]) if len(named) == 1 else "word"
     if kind == "word":
-        return _ask_of_thing(asked, last) if named else None
-    own = {_bare(word).lower() for word in _WORD.findall(asked)}
+        return _ask_of_noun_phrase(asked, last) if named else None
+    own = {_without_possessive(word).lower() for word in _WORD.findall(asked)}
     places = [
         match
         for match in _WORD.finditer(last)
-        if _is_telling(match[0]) and _kind_of(match[0]) == kind and _bare(match[0]).lower() not in own
+        if _is_telling(match[0])
+        and _kind_of(match[0]) == kind
+        and _without_possessive(match[0]).lower() not in own
     ]
     if not places:
-        return _ask_of_thing(asked, last)
+        return _ask_of_noun_phrase(asked, last)
     if len(places) > 1:
         return None
-    is_owner = _OWNER.search(places[0][0]) is not None
-    put = named[0] if is_owner == (_OWNER.search(named[0]) is not None) else _bare(named[0]) + "'s" * is_owner
-    return last_query[: places[0].start()] + put + last_query[places[0].end() :]
+    replacement = _without_possessive(named[0])
+    if _OWNER.search(places[0][0]):
+        replacement = named[0] if _OWNER.search(named[0]) else f"{named[0]}'s"
+    return last_query[: places[0].start()] + replacement + last_query[places[0].end() :]
 
 
-def _ask_of_thing(query: str, last_query: str) -> str | None:
-    """Return the last question of the thing that a message names, put for an owner or for the last thing."""
-    named = _things(query)
-    places = _things(last_query)
+def _ask_of_noun_phrase(query: str, last_query: str) -> str | None:
+    """Return the last question with the one noun phrase of a message instead of its owner or last phrase."""
+    named = _noun_phrases(query)
+    places = _noun_phrases(last_query)
     if len(named) != 1 or not places:
         return None
     (thing,) = named
-    is_all = _AROUND_THING.fullmatch(query[: thing.start]) and not query[thing.end :].strip(" ?!.")
-    if len(thing.words) > _MOST_THING_WORDS or not is_all:
+    is_all = _AROUND_PHRASE.fullmatch(query[: thing.start]) and not query[thing.end :].strip(" ?!.")
+    if len(thing.words) > _MAX_PHRASE_WORDS or not is_all:
         return None
-    put = query[thing.start : thing.end]
+    replacement = query[thing.start : thing.end]
     if thing.is_owner:
         owners = [place for place in places if place.is_owner or place.is_owned]
         if len(owners) != 1:
             return None
         if not owners[0].is_owner:
-            put = _bare(put)
-        return last_query[: owners[0].start] + put + last_query[owners[0].end :]
+            replacement = _without_possessive(replacement)
+        return last_query[: owners[0].start] + replacement + last_query[owners[0].end :]
     alike = [place for place in places if place.has_determiner == thing.has_determiner]
     names = [place for place in places if _kind_of(place.words[-1]) == "name"]
-    place = [*places[-1:], *names[-1:], *alike[-1:]][-1]
+    place = (alike or names or places)[-1]
     if not last_query[: place.start].strip():
         return None
-    return last_query[: place.start] + put + last_query[place.end :]
+    return last_query[: place.start] + replacement + last_query[place.end :]
 
 
 @dataclass(frozen=True)
-class _Thing:
+class _NounPhrase:
     start: int  # of its determiner, if it has one
     end: int
     words: tuple[str, ...]
@@ -107,7 +110,7 @@ class _Thing:
     is_owned: bool  # behind "of"
 
 
-def _things(text: str) -> list[_Thing]:
+def _noun_phrases(text: str) -> list[_NounPhrase]:
     """Return the runs of words that name something, each with its determiner; numbers and days are none."""
     plain = plain_signs(text)
     things = []
@@ -117,24 +120,24 @@ def _things(text: str) -> list[_Thing]:
         is_next = not run or plain[run[-1].end() : word.start()] == " "
         ends = run and _OWNER.search(run[-1][0]) is not None
         if run and (not _is_telling(word[0]) or not is_next or ends):
-            things.append(_thing(plain, run))
+            things.append(_noun_phrase(plain, run))
             run = []
         if _is_telling(word[0]):
             run.append(word)
     if run:
-        things.append(_thing(plain, run))
+        things.append(_noun_phrase(plain, run))
     return [
         thing for thing in things if not any(_kind_of(word) in ("number", "calendar") for word in thing.words)
     ]
 
 
-def _thing(text: str, word_matches: Sequence[re.Match[str]]) -> _Thing:
+def _noun_phrase(text: str, word_matches: Sequence[re.Match[str]]) -> _NounPhrase:
     start = word_matches[0].start()
-    before = _BEFORE_THING.search(text, max(0, start - _LOOK_CHARS), start)
+    before = _BEFORE_PHRASE.search(text, max(0, start - _LOOK_CHARS), start)
     has_determiner = before is not None and before["determiner"] is not None
     if before is not None and before["verb"] and len(word_matches) > 1:
         word_matches = word_matches[:-1]
-    return _Thing(
+    return _NounPhrase(
         start=before.start("determiner") if before is not None and has_determiner else start,
         end=word_matches[-1].end(),
         words=tuple(word[0] for word in word_matches),
@@ -149,15 +152,15 @@ def _telling(text: str) -> list[str]:
 
 
 def _is_telling(word: str) -> bool:
-    return word.lower() not in FUNCTION_WORDS and _bare(word).lower() not in FUNCTION_WORDS
+    return word.lower() not in FUNCTION_WORDS and _without_possessive(word).lower() not in FUNCTION_WORDS
 
 
-def _bare(word: str) -> str:
+def _without_possessive(word: str) -> str:
     return _OWNER.sub("", word)
 
 
 def _kind_of(word: str) -> _Kind:
-    bare = _bare(word).lower()
+    bare = _without_possessive(word).lower()
     if any(map(str.isdigit, bare)):
         return "number"
     if bare in _CALENDAR:

@@ -167,7 +167,7 @@ class TurnFolder:
         return [call for call in lines if not isinstance(call, ForgottenCall)]
 
     def is_of_lists(self) -> bool:
-        """Return whether the turn was decided by decision lists of an earlier version, which are gone."""
+        """Return whether the turn used the decision lists of an earlier version, which were removed."""
         return any(isinstance(call, ChoiceCall) and len(call.options) > 1 for call in self.load_calls())
 
     def append_call(self, call: ModelCall) -> None:
@@ -178,7 +178,7 @@ class TurnFolder:
 
     def superseded(self) -> list[ContextDocument]:
         """
-        Return the documents that supersede put away, oldest first. Raises DocumentError: one is damaged.
+        Return the contexts that supersede() archived, oldest first. Raises DocumentError: one is damaged.
         """
         names = [path.name for path in (self.paths / "attempts").glob("*/")]
         numbers = sorted(int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name))
@@ -398,18 +398,18 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
     parts = path.parts
     if path.is_absolute() or ".." in parts:
         message = f"{name!r} leads out of the turn directory"
-        raise UsageError(message, where=str(directory), fix=_there(directory))
+        raise UsageError(message, where=str(directory), fix=_list_files(directory))
     is_name = "\0" not in str(path) and not any(
         "\ud800" <= char < "\udc80" or "\udcff" < char <= "\udfff" for char in name
     )
     data = read_beneath(directory, parts, most_bytes=-1) if is_name and parts else None
     if data is None:
         message = f"turn {turn.number} has no file {shorten(repr(name), _NAME_CHARS)}"
-        raise NotFoundError(message, where=str(directory), fix=_there(directory))
+        raise NotFoundError(message, where=str(directory), fix=_list_files(directory))
     return data
 
 
-def _there(directory: Path) -> str:
+def _list_files(directory: Path) -> str:
     files = sorted(
         escape_path(str(path.relative_to(directory))) for path in directory.rglob("*") if path.is_file()
     )
