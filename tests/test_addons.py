@@ -130,7 +130,7 @@ PARTS = """
 from typing import TypedDict
 from msgspec import Struct
 from panda.steps.step_contract import StepContract
-from panda.store.records import Claim
+from panda.store.records import ToolClaim
 from panda.tools.tool_contract import Arguments, ToolContext, ToolResult, tool
 
 class ColourReply(Struct, frozen=True):
@@ -144,7 +144,7 @@ class _Colour(TypedDict):
 @tool("sketch.colour", "read", "Say which colour something has.", _Colour)
 def find_colour(given: Arguments, context: ToolContext) -> ToolResult:
     reply = context.ask(COLOUR, variables={"goal": context.query})
-    claim = Claim(f"it is {reply.colour}", 1.0, "sketch")
+    claim = ToolClaim(f"it is {reply.colour}", 1.0, "sketch")
     return ToolResult("success", data=_Colour(colour=reply.colour), claims=(claim,))
 
 STEPS = (COLOUR,)

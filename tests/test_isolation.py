@@ -146,8 +146,8 @@ _PARENT = """
 import re, sys
 from functools import partial
 from panda.errors import WebError
-from panda.isolation import Limits, run_isolated
-limits = Limits(seconds=300, memory_bytes=400_000_000)
+from panda.isolation import WorkerLimits, run_isolated
+limits = WorkerLimits(seconds=300, memory_bytes=400_000_000)
 told = {"where": "x", "error": WebError}
 print(run_isolated(partial(eval, "__import__('os').getpid()"), limits=limits, **told), flush=True)
 run_isolated(partial(re.match, "(a+)+$", "a" * 60 + "b"), limits=limits, **told)

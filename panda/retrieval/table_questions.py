@@ -23,7 +23,7 @@ from panda.language.words import (
     split_terms,
     split_words,
 )
-from panda.messages.comparisons import find_bound
+from panda.messages.comparisons import find_bound, judges
 from panda.messages.mentions import scale_of
 from panda.messages.periods import find_periods
 from panda.messages.wording import is_past_form, split_denials
@@ -218,6 +218,9 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if table.spread and operation in ("sum", "mean", "max", "min"):
         return _over_time(question, table, selected.rows)
     if len(selected.rows) < 2:  # one that is named is found as a passage, with what was told of it since
+        return None
+    is_judged = operation in ("max", "min") and judges(question.plain)
+    if is_judged and not any(map(question.names_column, table.columns)):  # "the nicest": no column says it
         return None
     key = choose_column(question, selected.rows, closeness)
     if key is None:
