@@ -65,8 +65,8 @@ _VALUE_NOUNS = frozenset(
 )
 """Terms of nouns for values, which a statement with the value need not repeat: the "number" of a phone."""
 _WANTS_IT_GONE = lazy_pattern(
-    rf"(?:\bnot|n't|\bdont)\s+(?:want|like|need)\b(?:(?!\bnot\b|n't).)*?"
-    rf"\b(?:kept|stored|saved|noted|recorded|remembered|written|(?:{_STORE})|\w+ing\s+(?:it|that|this|them))\b",
+    rf"(?:\bnot|n't|\bdont)\s+(?:want|like|need)\b(?:(?!n't|\b(?:not|and|but|forg|delet|remov|eras|los))[^,.;:!?()–—-])*?"
+    rf"\b(?:kept|stored|saved|noted|recorded|remembered|written|(?:{_STORE})|(?:keep|stor|sav|writ|not|record)ing)\b",
     re.IGNORECASE,
 )
 """What says once more that something is not to be kept."""

@@ -169,6 +169,9 @@ def test_what_is_no_choice_forgets_nothing(panda: Panda, answer: str) -> None:
         "Forget my locker code: a song",
         "Forget my locker code never!",
         "Forget my locker code, I don't want to change it, don't",
+        "Forget my locker code, I don't want you forgetting it",
+        "Forget my locker code. I don't want that, keep it",
+        "Forget my locker code. I don't want you to forget but remember it",
     ],
 )
 def test_an_order_that_is_taken_back_is_asked_about(panda: Panda, query: str) -> None:
