@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import zip_longest
 from mimetypes import guess_type
 
 from panda.documents.json_text import is_json, load_json
-from panda.documents.markdown import TextUnit, split_units
+from panda.documents.markdown import TextUnit, row_text, split_units
 from panda.documents.safe_text import one_line
 
 PDF = "application/pdf"
@@ -128,14 +127,8 @@ def _aligned_rows(text: str) -> list[TextUnit]:
         if n not in rows:
             text_units.append(TextUnit(one_line(line), n, (), "line"))
         elif n != head or not names:
-            text_units.append(TextUnit(_row_text(names, rows[n]), n, (), "row", head))
+            text_units.append(TextUnit(row_text(names, rows[n]), n, (), "row", head))
     return text_units
-
-
-def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
-    """Return a row as "Name: cell; Name: cell", the cells without a text left out."""
-    pairs = ((name, cell) for name, cell in zip_longest(names, cells, fillvalue="") if cell)
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
 
 
 def _code_lines(text: str) -> Iterator[TextUnit]:
@@ -196,7 +189,7 @@ def _rows(text: str, delimiter: str) -> Iterator[TextUnit]:
     rows = _cell_rows(text, delimiter)
     header_line, header = next(rows, (0, []))
     for line, cells in rows:
-        yield TextUnit(_row_text(header, cells), line, (), "row", header_line)
+        yield TextUnit(row_text(header, cells), line, (), "row", header_line)
 
 
 def _cell_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -342,15 +342,13 @@ def _units(markdown: str) -> Iterator[TextUnit]:
             names = split_cells(held[0]) if block.is_ruled else []
             for at, line in enumerate(held[1:] if names else held, first + bool(names)):
                 cells = split_cells(line)
-                heads = [f"{name}: " if name else "" for name in names] if len(names) == len(cells) else []
-                row = "; ".join(head + cell for head, cell in zip_longest(heads, cells, fillvalue="") if cell)
+                row = row_text(names if len(names) == len(cells) else (), cells)
                 if not _TABLE_RULE.match(line):
                     yield TextUnit(row, at, headings, "row", first)
         elif block.kind == "columns":
             names, *rows = split_columns(held)
             for at, cells in enumerate(rows, first + 1):
-                row = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell)
-                yield TextUnit(row, at, headings, "row", first)
+                yield TextUnit(row_text(names, cells), at, headings, "row", first)
         elif block.kind == "text":
             yield from _text_units(held, first, headings)
         elif item := _ITEM.match(held[0]):
@@ -365,6 +363,12 @@ def _units(markdown: str) -> Iterator[TextUnit]:
                 yield TextUnit(
                     text, first, headings, form="item", list_line=list_line, number=number, depth=depth
                 )
+
+
+def row_text(names: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a row as "Name: cell; Name: cell", the cells without a text left out."""
+    pairs = ((name, cell) for name, cell in zip_longest(names, cells, fillvalue="") if cell)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
 
 
 def _without_comments(lines: Sequence[str]) -> list[str]:

@@ -112,22 +112,22 @@ class _NounPhrase:
 
 def _noun_phrases(text: str) -> list[_NounPhrase]:
     """Return the runs of words that name something, each with its determiner; numbers and days are none."""
-    plain = plain_signs(text)
-    things = []
+    phrases = []
     run: list[re.Match[str]] = []
-    words = [*_WORD.finditer(plain)]
-    for word in words:
-        is_next = not run or plain[run[-1].end() : word.start()] == " "
+    for word in _WORD.finditer(text):
+        is_next = not run or text[run[-1].end() : word.start()] == " "
         ends = run and _OWNER.search(run[-1][0]) is not None
         if run and (not _is_telling(word[0]) or not is_next or ends):
-            things.append(_noun_phrase(plain, run))
+            phrases.append(_noun_phrase(text, run))
             run = []
         if _is_telling(word[0]):
             run.append(word)
     if run:
-        things.append(_noun_phrase(plain, run))
+        phrases.append(_noun_phrase(text, run))
     return [
-        thing for thing in things if not any(_kind_of(word) in ("number", "calendar") for word in thing.words)
+        phrase
+        for phrase in phrases
+        if not any(_kind_of(word) in ("number", "calendar") for word in phrase.words)
     ]
 
 
