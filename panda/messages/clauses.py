@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 
+from panda.language.languages import ALL_FOREIGN_WORDS
 from panda.language.numbers import NUMBER_WORDS
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs, split_sentences
-from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
+from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, phrases, read_words, split_words
+from panda.messages.matching import is_foreign
 from panda.messages.questions import is_question
 from panda.messages.reading import Change, Clause, Mood, Statement
 
@@ -182,7 +184,13 @@ def _told_by_parts(joint: _Joint, moods: Moods) -> dict[Mood, float]:
 
 def says_otherwise(text: str) -> bool:
     plain = plain_signs(text)
-    return _AFRESH.match(plain) is not None or _TURNED.search(plain) is not None
+    return any((_AFRESH.match(plain), _TURNED.search(plain), _turned_abroad(text)))
+
+
+def _turned_abroad(text: str) -> bool:
+    """Return whether a German, French or Spanish text has a word by which something is corrected."""
+    turned = phrases("foreign_words.txt", "turned")
+    return is_foreign(text) and turned.search(plain_signs(text)) is not None
 
 
 _AFRESH = lazy_pattern(
@@ -246,7 +254,10 @@ def find_statements(clauses: Sequence[str]) -> list[Statement]:
 
 def is_talk(sentence: str) -> bool:
     words = {word.lower() for word in split_words(plain_signs(sentence))}
-    return words <= FUNCTION_WORDS | read_words("talk_words.txt")
+    if words <= FUNCTION_WORDS | read_words("talk_words.txt"):
+        return True
+    talk = ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "talk")
+    return words <= talk and is_foreign(sentence)
 
 
 def _keyed(sentence: str) -> Iterator[Statement]:

@@ -33,6 +33,18 @@ class _Key:
     currency: str = ""  # of a price
 
 
+@dataclass(frozen=True)
+class Superlative:
+    """What a query wants the first of: the cheapest, the longest, the most."""
+
+    rest: frozenset[str]
+    """Terms of the query's other words."""
+    sign: int
+    """1 for the highest value, -1 for the lowest."""
+    kinds: Sequence[str] | None
+    """What it compares, as "price"; empty of "most", None where no written value compares it ("nicest")."""
+
+
 def compares(query: str) -> bool:
     return phrases("rank_words.txt", "compares").search(query[:MESSAGE_CHARS]) is not None
 
@@ -47,8 +59,8 @@ def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     row_values = [_values(row) for row in rows]
     bounded = within(asked, rows)
     places = None if bounded is None else [n for n, is_within in enumerate(bounded) if is_within]
-    ways = list(_superlatives(asked)) if bounded is None else []
-    keys = [(sign, *_compared(words, row_values, kinds)) for words, sign, kinds in ways]
+    ways = list(find_superlatives(asked)) if bounded is None else []
+    keys = [(way.sign, *_compared(way, row_values)) for way in ways]
     rankings = sorted(
         (ranking for ranking in keys if ranking[1] is not None), key=lambda ranking: not ranking[2]
     )
@@ -87,26 +99,33 @@ def judges(query: str) -> bool:
     """
     Return whether a query asks for the first of a list by what no amount says, as the best or the nicest.
     """
-    ways = list(_superlatives(plain_text(query[:MESSAGE_CHARS])))
-    return bool(ways) and not any(kinds for _, _, kinds in ways)
+    ways = list(find_superlatives(query))
+    return bool(ways) and not any(way.kinds for way in ways)
 
 
-def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[str] | None]]:
+def find_superlatives(query: str) -> Iterator[Superlative]:
+    """
+    Yield the superlatives of a query, in order.
+
+    >>> [(way.sign, way.kinds) for way in find_superlatives("the dearest and the least heavy")]
+    [(1, ['price']), (-1, ['weight'])]
+    """
     scales = read_groups("scales.txt")
     most, least = (read_words("rank_words.txt", name) for name in ("most", "least"))
-    words = [match[0].lower() for match in _WORD.finditer(query)]
+    words = [match[0].lower() for match in _WORD.finditer(plain_text(query[:MESSAGE_CHARS]))]
     for at, word in enumerate(words):
         rest = frozenset(term for other in words if other != word for term in query_terms(other))
         if word in ("most", "least") and words[at + 1 : at + 2] and words[at + 1] in scales:
             way, *kinds = scales[words[at + 1]].split()
-            yield rest, (1 if way == "max" else -1) * (1 if word == "most" else -1), kinds
+            sign = 1 if (way == "max") == (word == "most") else -1
+            yield Superlative(rest, sign, kinds)
         elif word in (*most, *least) and words[max(0, at - 1) : at] != ["at"]:
-            yield rest, -1 if word in least else 1, []
+            yield Superlative(rest, -1 if word in least else 1, [])
         elif base := scale_of(word) if word.endswith("est") else None:
             way, *kinds = scales[base].split()
-            yield rest, 1 if way == "max" else -1, kinds
+            yield Superlative(rest, 1 if way == "max" else -1, kinds)
         elif word.endswith("est") and not is_ordinary(word) and any(map(is_ordinary, (word[:-3], word[:-2]))):
-            yield rest, 1, None  # "nicest": nothing that is written compares it
+            yield Superlative(rest, 1, None)
 
 
 def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
@@ -136,8 +155,10 @@ def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
 
 
 def _compared(
-    asked: frozenset[str], row_values: Sequence[Mapping[_Key, object]], kinds: Sequence[str] | None
+    superlative: Superlative, row_values: Sequence[Mapping[_Key, object]]
 ) -> tuple[_Key | None, bool]:
+    asked = superlative.rest
+    kinds = superlative.kinds
     if kinds is None:
         return None, False
     counts = Counter(key for values in row_values for key in values)

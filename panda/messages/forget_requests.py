@@ -9,13 +9,16 @@ negation order nothing. What is not surely an order is at most a wish, which is 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import Literal
 
+from panda.language.languages import ALL_FOREIGN_WORDS
 from panda.language.numbers import ORDINAL_WORDS
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
 from panda.language.words import alternatives, read_words, split_terms, split_words
 from panda.messages.clauses import says_otherwise, typed_sentences
+from panda.messages.matching import is_foreign
 from panda.messages.wording import is_past_form
 
 _FILE = "forgetting_words.txt"
@@ -57,6 +60,11 @@ _FILLING = frozenset(
     for word in read_words(_FILE, group)
     for term in split_terms(word)
 )
+_FOREIGN_FILLING = frozenset(
+    term
+    for word in ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "forgets")
+    for term in split_terms(word)
+) | frozenset(ascii_lowercase)
 _VALUE_NOUNS = frozenset(
     term
     for group in ("code", "amount", "any")
@@ -273,7 +281,8 @@ def own_sentences(query: str) -> list[str]:
 
 def forget_terms(words: str) -> frozenset[str]:
     """Return the terms by which what is to be forgotten is found: its content words."""
-    return frozenset(split_terms(words)) - _FILLING
+    terms = frozenset(split_terms(words)) - _FILLING
+    return terms - _FOREIGN_FILLING if is_foreign(words) else terms
 
 
 def is_meant_by(terms: frozenset[str], text: str) -> bool:
@@ -348,7 +357,7 @@ def _order_of(sentence: str, others: list[str]) -> ForgetRequest | None:
     if match is None or sentence.rstrip().endswith("?"):
         return None
     rest = match["rest"]
-    if re.match(r"\s+not\b", rest, re.IGNORECASE):
+    if re.match(r"\s+(?:not|nicht)\b", rest, re.IGNORECASE):
         return None
     words, is_conditional = _object_of(rest)
     takes_back = any(_NEGATION.search(_WANTS_IT_GONE.sub("", part)) for part in (rest, *others))
@@ -378,7 +387,8 @@ def _object_of(rest: str) -> tuple[str, bool]:
     pieces = _COMMA.split(rest)
     object_parts = [pieces[0]]
     is_conditional = False
-    further = pieces[1:] if forget_terms(pieces[0]) else []
+    is_led_by_clause = is_foreign(rest)  # "vergiss, was ich gesagt habe"
+    further = pieces[1:] if forget_terms(pieces[0]) or is_led_by_clause else []
     for piece in further:
         if _ORDER.fullmatch(piece.strip()) or not forget_terms(piece):
             object_parts.append(piece)

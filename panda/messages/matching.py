@@ -1,11 +1,12 @@
-"""By what a query and the lines that may answer it are compared: kind, owner and language. Pure."""
+"""By what a query and the lines that may answer it are compared: kind and language. Pure."""
 
 import re
 import unicodedata
 from itertools import islice
 
+from panda.language.languages import ALL_FOREIGN_WORDS, FOREIGN_WORDS, language_of
 from panda.language.patterns import lazy_pattern
-from panda.language.words import FUNCTION_WORDS, is_ordinary, phrases
+from panda.language.words import FUNCTION_WORDS, is_ordinary, phrases, split_words
 
 _TELLS = {
     "time": lazy_pattern(
@@ -25,23 +26,6 @@ def count_kind(text: str, kind: str) -> int:
     return sum(1 for _ in islice(_TELLS[kind].finditer(text), 2))
 
 
-_OWNER = re.compile(r"\b(\w+)['’]s?\s+\w|\b(his|her|their|your)\b", re.IGNORECASE)
-_CONTRACTED = frozenset(
-    {"it", "that", "what", "he", "she", "there", "here", "who", "where", "how", "let", "i"}
-)
-
-
-def find_owners(text: str) -> frozenset[str]:
-    """
-    Return whose something is besides the user's own, in small letters.
-
-    >>> sorted(find_owners("My brother's favourite cyclist is Wout.")), find_owners("It's my bike.")
-    (['brother'], frozenset())
-    """
-    words = (match[1] or match[2] for match in _OWNER.finditer(text))
-    return frozenset(word.lower() for word in words) - _CONTRACTED
-
-
 def is_latin(text: str) -> bool:
     """
     Return whether most letters of a text are Latin; true of a text without letters.
@@ -52,6 +36,19 @@ def is_latin(text: str) -> bool:
     letters = [char for char in text if char.isalpha()]
     latin = sum("LATIN" in unicodedata.name(char, "") for char in letters)
     return 2 * latin >= len(letters)
+
+
+def is_foreign(text: str) -> bool:
+    """
+    Return whether a text is German, French or Spanish.
+
+    >>> is_foreign("wann war die Heizung dran"), is_foreign("Le chien de Zoé s'appelle Gribouille.")
+    (True, True)
+    """
+    language = language_of(text)
+    if language or is_english(text):
+        return language in FOREIGN_WORDS
+    return not ALL_FOREIGN_WORDS.isdisjoint(word.lower() for word in split_words(text))
 
 
 _LETTERS = lazy_pattern(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")

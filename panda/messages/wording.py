@@ -50,6 +50,31 @@ def split_denials(text: str) -> str:
     return _TYPED_NOT.sub(r"\1 not", text)
 
 
+_FOREIGN = "foreign_words.txt"
+_MOST_FOLLOW_UP_WORDS = 5
+_ASKS_ABROAD = lazy_pattern(
+    rf"\W*(?:(?:{alternatives(_FOREIGN, 'before_asks')})[\s,]+){{0,2}}"
+    rf"(?:{'|'.join(alternatives(_FOREIGN, name) for name in ('asks', 'inverted', 'shows'))})"
+    r"(?![\w'-])",
+    re.IGNORECASE,
+)
+_GOES_ON_ABROAD = lazy_pattern(rf"\W*(?:{alternatives(_FOREIGN, 'goes_on')})(?!\w)", re.IGNORECASE)
+
+
+def foreign_mood(text: str) -> Mood:
+    """
+    Return whether a German, French or Spanish text asks or tells.
+
+    >>> foreign_mood("wann war die Heizung dran"), foreign_mood("il s'appelle Moka")
+    ('asks', 'tells')
+    """
+    plain = plain_signs(text)
+    is_follow_up = _GOES_ON_ABROAD.match(plain) and len(plain.split()) <= _MOST_FOLLOW_UP_WORDS
+    if plain.rstrip().endswith("?") or is_follow_up or _ASKS_ABROAD.match(plain):
+        return "asks"
+    return "tells"
+
+
 _UNDECIDED = re.compile(
     r"\W*(?:(?:hm+|well|um+|ok|okay)\W+)?"
     r"(?:maybe|perhaps|possibly|(?:i(?:'m| am) )?(?:not sure|unsure)|i (?:don't|do not) know|no idea"

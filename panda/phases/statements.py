@@ -8,22 +8,22 @@ from typing import Literal, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from panda.documents.evidence import find_claims
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.safe_text import escape_quote
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.node import is_statement_id
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.memory.user_memory import Action, Plain, listed, normalise_entity, stage_value
-from panda.messages.clauses import says_only, says_otherwise
+from panda.messages.clauses import says_only
 from panda.messages.forget_requests import refers_back
-from panda.messages.matching import count_kind, find_owners, wanted_kind
+from panda.messages.matching import count_kind, wanted_kind
 from panda.messages.reading import Statement
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.kept import terms_of
 from panda.phases.running_turn import Turn
 from panda.phases.turn_evidence import ClosestLines, score_of
 from panda.retrieval.relevance import folded_names, measure_closeness
+from panda.retrieval.updates import LEAST_UPDATE, asks_for_past, is_of_another, measure_update
 from panda.store.fact_records import Assertion, SaidKind, Subject, Value
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
@@ -37,12 +37,13 @@ _AHEAD = 0.15
 """How much closer the corrected statement must be than any other."""
 _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
-_OF_ONE_THING = 0.5
-"""Least closeness of a newer statement to the line that it outdates."""
+_OF_ONE_THING = 0.35
+"""Least closeness of a newer statement to the line that it outdates, or to the query."""
 _ASKED_FOR = 0.3
-"""Least closeness of a newer statement to the query."""
-_OTHER_VALUE = 0.35
-"""Least closeness to the line or the query where statement and line give values of one kind."""
+"""Least closeness to the query of a newer statement that adds to a line."""
+_SURELY = 0.8
+"""Probability from which on a newer statement is shown instead of the one that it outdates."""
+_Place = Literal["instead", "before", "behind"]
 _BEHIND = 0.15
 """How much less close to the query than the outdated line a newer statement may be."""
 _MOST = 2
@@ -238,8 +239,10 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     Return the lines of an answer, and in front of each the newer statement of the user that outdates it.
 
     Of more than two lines, none counts as outdated. Lines that the user has corrected are left out, and so
-    are all outdated lines where the question asks only for the present.
+    are all outdated lines where the question asks only for the present, and statements about another thing
+    than the first line.
     """
+    lines = _of_one_thing(turn, lines)
     statements = {statement.line.item: statement for statement in _statements(turn, reader, closest)}
     quoted = {line.item: line for line in lines}
     few = len(lines) <= _MOST
@@ -259,20 +262,17 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
             later, closest.scored(line.text, [statement.line for statement in later]), strict=True
         ):
             later_line = later_statement.line
-            turns = item in statements and says_otherwise(later_line.text)
-            shares = not terms_of(later_line.text).isdisjoint(terms_of(line.text))
-            corrects = (turns and shares) or (
-                item in statements and later_statement.goes_on_from(statements[item])
-            )
-            place = "before" if corrects else _place(turn.meant, own, later_statement, score_of(near))
+            earlier = statements.get(item)
+            goes_on = earlier is not None and later_statement.goes_on_from(earlier)
+            place = "instead" if goes_on else _place(turn.meant, own, later_statement, score_of(near))
             is_near = later_statement.is_asked_on or not names.isdisjoint(
                 split_words(later_line.text.lower())
             )
             if lacks and few and is_near and count_kind(later_line.text, str(kind)):
                 adds = {later_line.item: later_line}  # the newest
-            if place == "before" and few:
+            if place in ("instead", "before") and few:
                 before.add(item)
-                if corrects or turn.reading.now:
+                if turn.reading.now or (place == "instead" and earlier is not None):
                     gone.add(item)
                 first[later_line.item] = later_line
             elif place and later_line.item not in quoted:
@@ -306,6 +306,23 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     return Since(tuple(every.values()), leads)
 
 
+def _of_one_thing(turn: Turn, lines: Sequence[Line]) -> Sequence[Line]:
+    """Return lines without statements of the user that are about another thing than one of them."""
+    told_lines = [line for line in lines if is_statement_id(line.node)]
+    if turn.reading.all or len(told_lines) < 2:
+        return lines
+    beside = [
+        line
+        for line in told_lines
+        if any(
+            is_of_another(turn.meant, answer.text, line.text)
+            and not is_of_another(turn.meant, line.text, answer.text)
+            for answer in told_lines
+        )
+    ]
+    return [line for line in lines if line not in beside]
+
+
 def _later_than(line: Line, statements: Sequence[_Told], reader: NodeReader) -> Sequence[_Told]:
     places = [place for place, statement in enumerate(statements, 1) if statement.line.item == line.item]
     node = find_node(reader, line.node) if kind_of(line.node) in _OLDER else None
@@ -318,31 +335,28 @@ def _later_than(line: Line, statements: Sequence[_Told], reader: NodeReader) -> 
     ]
 
 
-def _place(query: str, line: Line, statement: _Told, near: float) -> Literal["before", "behind"] | None:
+def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | None:
     """
-    Return where a newer statement is shown beside a line: before a line that it outdates, behind one that it
-    adds to; None if it is about somebody else's thing or is far from the query.
+    Return where a newer statement is shown beside a line: instead of a line that it surely outdates, unless
+    the query asks for the past, before one that it rather outdates, behind one that it adds to; None if it is
+    about another thing or is far from the query.
+
+    Args:
+        near: How close the statement is to the line.
     """
-    statement_text = statement.line.text
-    new = folded_names(f"… {statement.line.text}") - folded_names(f"… {query}")
-    names = folded_names(f"… {line.text}") & folded_names(f"… {statement_text}")
-    shared = terms_of(f"{line.above} {line.text}") & terms_of(statement_text)
-    is_close = score_of(statement.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
-    if find_owners(line.text) != find_owners(statement_text) or not (is_close or statement.is_asked_on):
+    earlier_text = f"{line.above} {line.text}"
+    later_text = statement.line.text
+    names = folded_names(f"… {line.text}") & folded_names(f"… {later_text}")
+    shares = bool(names) or not terms_of(earlier_text).isdisjoint(terms_of(later_text))
+    if not shares or is_of_another(query, earlier_text, later_text):
         return None
-    its = _values(statement_text)
-    kinds = {kind for kind, _ in its}
-    counts = "number" in kinds and not statement.is_asked_on
-    other = any(kind in kinds or counts for kind, _ in _values(line.text) - its)
-    differs = other and max(near, score_of(statement.line)) >= _OTHER_VALUE
-    answers = near >= _OF_ONE_THING and not statement.is_asked_on and bool(names & new or is_close)
-    if (shared or names) and (differs or answers):
-        return "before"
-    return "behind" if names & new else None
-
-
-def _values(text: str) -> set[tuple[str, str]]:
-    return {(claim.kind, claim.value) for claim in find_claims(text)}
+    is_near = statement.is_asked_on or max(near, score_of(statement.line)) >= _OF_ONE_THING
+    probability = measure_update(query, earlier_text, later_text) if is_near else 0.0
+    if probability >= LEAST_UPDATE:
+        return "instead" if probability >= _SURELY and not asks_for_past(query) else "before"
+    is_close = score_of(statement.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
+    new = folded_names(f"… {later_text}") - folded_names(f"… {query}")
+    return "behind" if names & new and (is_close or statement.is_asked_on) else None
 
 
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:

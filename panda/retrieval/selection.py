@@ -10,9 +10,9 @@ import msgspec
 
 from panda.language.words import split_terms
 from panda.memory.node import is_statement_id
-from panda.messages.matching import find_owners
 from panda.retrieval.passages import RankedPassage, WordCoverage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
+from panda.retrieval.updates import is_of_another
 
 MAX_PASSAGES = 3
 """Passages that are shown, as an answer or as what is closest."""
@@ -73,7 +73,9 @@ def select_passages(
     is_sure = probability >= weights.least
     if is_sure:
         first = near[0]
-        near = [other for other in near if other.closeness >= first.closeness - _max_behind(first, other)]
+        near = [
+            other for other in near if other.closeness >= first.closeness - _max_behind(query, first, other)
+        ]
     return Selection(tuple(near), round(probability, 4), is_sure=is_sure)
 
 
@@ -87,13 +89,13 @@ def near_the_first(ranked_passages: Sequence[RankedPassage]) -> list[RankedPassa
     ]
 
 
-def _max_behind(leading: RankedPassage, runner_up: RankedPassage) -> float:
+def _max_behind(query: str, leading: RankedPassage, runner_up: RankedPassage) -> float:
     statement = leading.best
     later = runner_up.best
     are_statements = is_statement_id(statement.node) and is_statement_id(later.node)
     if not are_statements or statement.at is None or later.at is None or later.at <= statement.at:
         return MAX_BEHIND
-    return MAX_BEHIND_LATER if find_owners(statement.text) == find_owners(later.text) else MAX_BEHIND
+    return MAX_BEHIND if is_of_another(query, statement.text, later.text) else MAX_BEHIND_LATER
 
 
 def describe_passages(

@@ -23,7 +23,7 @@ from panda.language.words import (
     split_terms,
     split_words,
 )
-from panda.messages.comparisons import find_bound, judges
+from panda.messages.comparisons import find_bound, find_superlatives, judges
 from panda.messages.mentions import scale_of
 from panda.messages.periods import find_periods
 from panda.messages.wording import is_past_form, split_denials
@@ -647,12 +647,10 @@ def _sort_direction(question: Question, column_key: Key) -> Operation:
 
 def _end_of_scale(question: Question) -> Operation:
     """Return which end of a scale a superlative means, as "dearest" the highest price."""
-    scales = read_groups("scales.txt")
-    bases = [base for word in question.words if word.endswith("est") and (base := scale_of(word))]
-    ends = {scales[base].partition(" ")[0] for base in bases}
-    if question.operation not in ("max", "min") or len(ends) != 1:
+    signs = {way.sign for way in find_superlatives(question.plain) if way.kinds}
+    if question.operation not in ("max", "min") or len(signs) != 1:
         return question.operation
-    return "max" if ends == {"max"} else "min"
+    return "max" if signs == {1} else "min"
 
 
 def _in_row_order(valued_rows: Sequence[tuple[NoteRow, CellValue]]) -> list[tuple[NoteRow, CellValue]]:

@@ -17,13 +17,13 @@ from panda.messages.clauses import (
     typed_sentences,
 )
 from panda.messages.limits import find_limits
-from panda.messages.matching import is_english, is_latin
+from panda.messages.matching import is_english, is_foreign, is_latin
 from panda.messages.mentions import Mention
 from panda.messages.periods import find_periods
 from panda.messages.questions import asks_for, is_question, plain_recap, wants_whole
 from panda.messages.reading import Agreement, Clause, Days, Excluded, Mood, Reading, Referred, overall_mood
 from panda.messages.turn_numbers import named_turns
-from panda.messages.wording import leaves_out, plain_agreement, plain_mood
+from panda.messages.wording import foreign_mood, leaves_out, plain_agreement, plain_mood
 from panda.retrieval.relevance import find_entities
 from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import (
@@ -406,8 +406,10 @@ def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], 
         return clauses, [] if is_asked or is_pasted(query) else sentences, "asks"
     if signals is not None:
         moods = {text: dict(moods_) for text, moods_ in signals.clauses.items()}
+    if is_foreign(query):  # the classifiers know English alone
+        moods = {text: {foreign_mood(text): 1.0} for text in moods}
     for text in moods:
-        if text.endswith("?") and not is_english(text):  # the classifier has seen no other language
+        if text.endswith("?") and not is_english(text):
             moods = {**moods, text: {"asks": 1.0}}
     clauses, statements = read_clauses(query, moods)
     overall = overall_mood(best_mood(moods[sentence]) for sentence in sentences if sentence in moods)

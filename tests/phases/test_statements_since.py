@@ -70,3 +70,51 @@ def test_a_statement_stands_once(panda: Panda, query: str, statements: tuple[str
     answered = ask(panda, query, *statements)
     assert answered.startswith(answer)
     assert answered.count(statements[-1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "statements", "answer"),
+    [
+        (
+            "when is the vet?",
+            ("The vet comes on Tuesday at 9:40.", "The vet comes on Thursday at 9:40."),
+            "Told on 2026-01-03: The vet comes on Thursday at 9:40. [1]",
+        ),
+        (
+            "Where does Ida live?",
+            ("Ida lives in Graz.", "Ida has moved to Linz."),
+            "Told on 2026-01-03: Ida has moved to Linz. [1]",
+        ),
+        (
+            "Where does Ida live?",
+            ("Ida lives in Graz.", "Ida's sister Rosa lives in Linz."),
+            "Told on 2026-01-02: Ida lives in Graz. [1]",
+        ),
+        (
+            "where is my ticket?",
+            ("My ticket is in the blue folder.", "Tom's ticket is in the drawer."),
+            "Told on 2026-01-02: My ticket is in the blue folder. [1]",
+        ),
+        (
+            "wann kommt der Tierarzt?",
+            ("Der Tierarzt kommt am Dienstag um 9:40.", "Der Tierarzt kommt am Donnerstag um 9:40."),
+            "Told on 2026-01-03: Der Tierarzt kommt am Donnerstag um 9:40. [1]",
+        ),
+        (
+            "où habite Zoé ?",
+            ("Zoé habite à Nantes.", "Le frère de Zoé habite à Angers."),
+            "Told on 2026-01-02: Zoé habite à Nantes. [1]",
+        ),
+    ],
+)
+def test_only_what_holds_of_the_thing_answers(
+    panda: Panda, query: str, statements: tuple[str, ...], answer: str
+) -> None:
+    """A correction stands alone; what is told of another person or thing does not stand beside the answer."""
+    assert ask(panda, query, *statements) == answer
+
+
+def test_the_past_can_be_asked_for(panda: Panda) -> None:
+    """Who asks how it was before is shown both values."""
+    answer = ask(panda, "Where did Ida live before?", "Ida lives in Graz.", "Ida has moved to Linz.")
+    assert "Before: Told on 2026-01-02: Ida lives in Graz." in answer

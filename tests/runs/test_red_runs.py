@@ -55,7 +55,8 @@ def test_a_killed_run_is_red_and_says_so(panda: Panda) -> None:
     """A run that SIGKILL ended is not finished: the turns that it did not reach are no equal ones."""
     with panda.running("replay", ALL) as process:
         deadline = time.monotonic() + 120
-        while not any(path.read_bytes().endswith(b"\n") for path in (panda.store / "runs").glob("*/turns.jsonl")):
+        runs = panda.store / "runs"
+        while not any(path.read_bytes().endswith(b"\n") for path in runs.glob("*/turns.jsonl")):
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.002)
