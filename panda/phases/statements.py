@@ -15,7 +15,7 @@ from panda.memory.node import is_statement_id
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.memory.user_memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.messages.clauses import says_only
-from panda.messages.forget_requests import refers_back
+from panda.messages.forget_requests import denied_terms, refers_back
 from panda.messages.matching import count_kind, wanted_kind
 from panda.messages.reading import Statement
 from panda.models.kept_encoder import KeptEncoder
@@ -350,7 +350,8 @@ def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | No
     shares = bool(names) or not terms_of(earlier_text).isdisjoint(terms_of(later_text))
     if not shares or is_of_another(query, earlier_text, later_text):
         return None
-    is_near = statement.is_asked_on or max(near, score_of(statement.line)) >= _OF_ONE_THING
+    denies = not denied_terms(later_text).isdisjoint(terms_of(earlier_text))
+    is_near = denies or statement.is_asked_on or max(near, score_of(statement.line)) >= _OF_ONE_THING
     probability = measure_update(query, earlier_text, later_text) if is_near else 0.0
     if probability >= LEAST_UPDATE:
         return "instead" if probability >= _SURELY and not asks_for_past(query) else "before"

@@ -32,7 +32,7 @@ from panda.session.registry import (
     names,
     replace_references,
 )
-from panda.session.substitution import ask_anew
+from panda.session.substitution import ask_anew, ask_in_turn
 from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
@@ -46,6 +46,8 @@ _RATHER = 0.5
 """Probability from which on a message is rather one thing than another."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
 """Of Latin, Chinese, Arabic, Greek, Armenian and Ethiopic; a Greek one is also typed as a semicolon."""
+_MOST_ASKED_IN_TURN = 3
+"""Messages that are read with each other where a short one asks anew of something else."""
 _ENDS = (".", "!", "?", ";", "")
 
 
@@ -230,8 +232,8 @@ def _read_with(
 
 def _asked_anew(message: UserMessage, references: References) -> str | None:
     """Return the last question asked of what a message names, where nothing else says what it refers to."""
-    recent = message.carry.recent_turns
-    return ask_anew(message.query, recent[-1].user) if recent and not references.refs else None
+    recent = [recent_turn.user for recent_turn in message.carry.recent_turns[-_MOST_ASKED_IN_TURN:]]
+    return ask_anew(message.query, ask_in_turn(recent)) if recent and not references.refs else None
 
 
 def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:

@@ -2,22 +2,25 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from panda.language.languages import calendar_names
+from panda.language.languages import ALL_FOREIGN_WORDS, calendar_names
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
-from panda.language.words import FUNCTION_WORDS, alternatives, is_ordinary, split_words
+from panda.language.words import FUNCTION_WORDS, alternatives, is_ordinary, read_words, split_words
+from panda.messages.matching import is_foreign
 
+_WORDS_FILE = "item_words.txt"
 _MOST_WORDS = 6
 _WORD = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
 _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
+_COMMON_ABROAD = FUNCTION_WORDS | ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "asks")
+_JOINS = lazy_pattern(rf"\s+(?:&|{alternatives(_WORDS_FILE, 'joins')})\s+", re.IGNORECASE)
 _Kind = Literal["number", "calendar", "name", "word"]
 _MAX_PHRASE_WORDS = 3
 _LOOK_CHARS = 40
-_WORDS_FILE = "item_words.txt"
 _BEFORE_PHRASE = lazy_pattern(
     rf"(?:(?P<verb>\b(?:{alternatives(_WORDS_FILE, 'before_subjects')})\s+)"
     rf"|(?P<of>\b(?:{alternatives(_WORDS_FILE, 'of')})\s+))?"
@@ -46,6 +49,8 @@ def ask_anew(query: str, last_query: str) -> str | None:
     True
     >>> ask_anew("and the night porter?", "which key does the cook need?")
     'which key does the night porter need?'
+    >>> ask_anew("and Brock's?", "what's saffrons flying weight")
+    "what's Brock's flying weight"
     """
     asked = plain_signs(query)
     last = plain_signs(last_query)
@@ -53,14 +58,14 @@ def ask_anew(query: str, last_query: str) -> str | None:
         return None
     held = {_without_possessive(word).lower() for word in _WORD.findall(last)}
     named = [word for word in _telling(asked) if _without_possessive(word).lower() not in held]
-    kind = _kind_of(named[0]) if len(named) == 1 else "word"
+    kind = "word" if len(named) != 1 or is_foreign(last) else _kind_of(named[0])
     if kind == "word":
         return _ask_of_noun_phrase(asked, last) if named else None
     own = {_without_possessive(word).lower() for word in _WORD.findall(asked)}
     places = [
         match
         for match in _WORD.finditer(last)
-        if _is_telling(match[0])
+        if _is_telling(match[0], _common_words(last))
         and _kind_of(match[0]) == kind
         and _without_possessive(match[0]).lower() not in own
     ]
@@ -87,6 +92,7 @@ def _ask_of_noun_phrase(query: str, last_query: str) -> str | None:
     replacement = query[thing.start : thing.end]
     if thing.is_owner:
         owners = [place for place in places if place.is_owner or place.is_owned]
+        owners = owners or [place for place in map(_typed_owner, places) if place is not None]
         if len(owners) != 1:
             return None
         if not owners[0].is_owner:
@@ -98,6 +104,27 @@ def _ask_of_noun_phrase(query: str, last_query: str) -> str | None:
     if not last_query[: place.start].strip():
         return None
     return last_query[: place.start] + replacement + last_query[place.end :]
+
+
+def ask_in_turn(queries: Sequence[str]) -> str:
+    """
+    Return the last of some messages, read with those before it where each asks anew of something else.
+
+    >>> ask_in_turn(["which shelf is Ida's?", "and Piet's?", "and Ivy's?"])
+    "which shelf is Ivy's?"
+    """
+    asked = ""
+    for query in queries:
+        asked = (ask_anew(query, asked) if asked else None) or query
+    return asked
+
+
+def _typed_owner(phrase: "_NounPhrase") -> "_NounPhrase | None":
+    """Return the owner of a noun phrase that is typed without its apostrophe, as "saffrons weight" is."""
+    first, *others = phrase.words
+    if phrase.has_determiner or not others or not first.endswith("s"):
+        return None
+    return replace(phrase, end=phrase.start + len(first), words=(first,), is_owner=True)
 
 
 @dataclass(frozen=True)
@@ -113,22 +140,31 @@ class _NounPhrase:
 def _noun_phrases(text: str) -> list[_NounPhrase]:
     """Return the runs of words that name something, each with its determiner; numbers and days are none."""
     phrases = []
+    common = _common_words(text)
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(text):
         is_next = not run or text[run[-1].end() : word.start()] == " "
         ends = run and _OWNER.search(run[-1][0]) is not None
-        if run and (not _is_telling(word[0]) or not is_next or ends):
+        if run and (not _is_telling(word[0], common) or not is_next or ends):
             phrases.append(_noun_phrase(text, run))
             run = []
-        if _is_telling(word[0]):
+        if _is_telling(word[0], common):
             run.append(word)
     if run:
         phrases.append(_noun_phrase(text, run))
-    return [
+    named = [
         phrase
         for phrase in phrases
         if not any(_kind_of(word) in ("number", "calendar") for word in phrase.words)
     ]
+    joined = named[:1]
+    for phrase in named[1:]:
+        if _JOINS.fullmatch(text[joined[-1].end : phrase.start]):  # "Kit and Rosalind"
+            words = (*joined[-1].words, *phrase.words)
+            joined[-1] = replace(joined[-1], end=phrase.end, words=words, is_owner=phrase.is_owner)
+        else:
+            joined.append(phrase)
+    return joined
 
 
 def _noun_phrase(text: str, word_matches: Sequence[re.Match[str]]) -> _NounPhrase:
@@ -148,11 +184,16 @@ def _noun_phrase(text: str, word_matches: Sequence[re.Match[str]]) -> _NounPhras
 
 
 def _telling(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if _is_telling(word)]
+    common = _common_words(text)
+    return [word for word in _WORD.findall(text) if _is_telling(word, common)]
 
 
-def _is_telling(word: str) -> bool:
-    return word.lower() not in FUNCTION_WORDS and _without_possessive(word).lower() not in FUNCTION_WORDS
+def _common_words(text: str) -> frozenset[str]:
+    return _COMMON_ABROAD if is_foreign(text) else FUNCTION_WORDS
+
+
+def _is_telling(word: str, common_words: frozenset[str]) -> bool:
+    return {word.lower(), _without_possessive(word).lower()}.isdisjoint(common_words)
 
 
 def _without_possessive(word: str) -> str:
