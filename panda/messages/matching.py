@@ -26,6 +26,19 @@ def count_kind(text: str, kind: str) -> int:
     return sum(1 for _ in islice(_TELLS[kind].finditer(text), 2))
 
 
+def tells_figure(query: str, text: str) -> bool:
+    """
+    Return whether a query asks for a time or a number, and a text tells one.
+
+    >>> tells_figure("how much does she weigh?", "Ada weighed 1,402 g.")
+    True
+    >>> tells_figure("for how long?", "Tom has the drill.")
+    False
+    """
+    kinds = ("time", "number")
+    return wanted_kind(query) in kinds and any(count_kind(text, kind) for kind in kinds)
+
+
 def is_latin(text: str) -> bool:
     """
     Return whether most letters of a text are Latin; true of a text without letters.

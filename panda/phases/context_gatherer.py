@@ -43,6 +43,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node, is_statement_id
 from panda.memory.reader import NodeReader, find_node
+from panda.messages.matching import tells_figure
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
 from panda.phases.near_passages import passages_answer
@@ -435,7 +436,11 @@ class ContextGatherer:
         if self.retriever.behind:
             files = count_noun(self.retriever.behind, "changed file")
             turn.warn(f"the index lacks {files}: another process is writing it")
-        if reference and is_statement_id(reference.node_id):
+        if (
+            reference
+            and is_statement_id(reference.node_id)
+            and not tells_figure(turn.query, reference.title or "")
+        ):
             source = reference.source_turn
             own = NodeKind.FACT.id(statement_key(source or 0, 1)[:-1])  # what is asked goes on from there
             excluded = {

@@ -32,7 +32,7 @@ from panda.session.registry import (
     names,
     replace_references,
 )
-from panda.session.substitution import ask_anew, ask_in_turn
+from panda.session.substitution import ask_anew, ask_in_turn, begins_as_follow_up
 from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
@@ -269,6 +269,10 @@ def read_message(
     """
     query = message.query
     clauses, statements, mood = _clauses(query, signals)
+    if mood == "tells" and _asks_on(message, references):
+        mood = "asks"
+        clauses = [structs.replace(clause, mood=mood) for clause in clauses]
+        statements = []
     exclusions, clears = find_decisions(query, message.carry, references.refs)
     agreement = signals.agreement if signals else plain_agreement(query)
     is_recap = signals.is_recap if signals else plain_recap(query)
@@ -324,6 +328,14 @@ def with_flags(query: str, reading: Reading) -> Reading:
         now=asks_for("now", query),
         address=asks_for("address", query),
     )
+
+
+def _asks_on(message: UserMessage, references: References) -> bool:
+    """Return whether a message only names another thing to ask the last question of: "and my brother's"."""
+    recent = message.carry.recent_turns
+    if not recent or not is_question(recent[-1].user) or not begins_as_follow_up(message.query):
+        return False
+    return _asked_anew(message, references) is not None
 
 
 def _asks(reading: Reading) -> bool:

@@ -18,6 +18,7 @@ _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
 _COMMON_ABROAD = FUNCTION_WORDS | ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "asks")
 _JOINS = lazy_pattern(rf"\s+(?:&|{alternatives(_WORDS_FILE, 'joins')})\s+", re.IGNORECASE)
+_GOES_ON = lazy_pattern(rf"\W*(?:{alternatives(_WORDS_FILE, 'goes_on')})(?!\w)", re.IGNORECASE)
 _Kind = Literal["number", "calendar", "name", "word"]
 _MAX_PHRASE_WORDS = 3
 _LOOK_CHARS = 40
@@ -106,7 +107,12 @@ def _ask_of_noun_phrase(query: str, last_query: str) -> str | None:
     return last_query[: place.start] + replacement + last_query[place.end :]
 
 
-def ask_in_turn(queries: Sequence[str]) -> str:
+def begins_as_follow_up(query: str) -> bool:
+    """Return whether a message begins as what goes on from the last one does: "and", "what about"."""
+    return _GOES_ON.match(plain_signs(query)) is not None
+
+
+def ask_in_turn(latest_queries: Sequence[str]) -> str:
     """
     Return the last of some messages, read with those before it where each asks anew of something else.
 
@@ -114,17 +120,17 @@ def ask_in_turn(queries: Sequence[str]) -> str:
     "which shelf is Ivy's?"
     """
     asked = ""
-    for query in queries:
+    for query in latest_queries:
         asked = (ask_anew(query, asked) if asked else None) or query
     return asked
 
 
-def _typed_owner(phrase: "_NounPhrase") -> "_NounPhrase | None":
+def _typed_owner(noun_phrase: "_NounPhrase") -> "_NounPhrase | None":
     """Return the owner of a noun phrase that is typed without its apostrophe, as "saffrons weight" is."""
-    first, *others = phrase.words
-    if phrase.has_determiner or not others or not first.endswith("s"):
+    first, *others = noun_phrase.words
+    if noun_phrase.has_determiner or not others or not first.endswith("s"):
         return None
-    return replace(phrase, end=phrase.start + len(first), words=(first,), is_owner=True)
+    return replace(noun_phrase, end=noun_phrase.start + len(first), words=(first,), is_owner=True)
 
 
 @dataclass(frozen=True)
