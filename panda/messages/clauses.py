@@ -254,10 +254,19 @@ def find_statements(clauses: Sequence[str]) -> list[Statement]:
 
 def is_talk(sentence: str) -> bool:
     words = {word.lower() for word in split_words(plain_signs(sentence))}
-    if words <= FUNCTION_WORDS | read_words("talk_words.txt"):
-        return True
-    talk = ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "talk")
-    return words <= talk and is_foreign(sentence)
+    return words <= FUNCTION_WORDS | read_words("talk_words.txt") or is_foreign_talk(sentence)
+
+
+def is_foreign_talk(sentence: str) -> bool:
+    """
+    Return whether a sentence is small talk in German, French or Spanish.
+
+    >>> is_foreign_talk("Danke dir!"), is_foreign_talk("merci beaucoup"), is_foreign_talk("no thanks")
+    (True, True, False)
+    """
+    words = {word.lower() for word in split_words(plain_signs(sentence))}
+    foreign_talk = read_words("foreign_words.txt", "talk")
+    return bool(words & foreign_talk - FUNCTION_WORDS) and words <= ALL_FOREIGN_WORDS | foreign_talk
 
 
 def _keyed(sentence: str) -> Iterator[Statement]:

@@ -11,6 +11,7 @@ from panda.messages.clauses import (
     Moods,
     best_mood,
     find_statements,
+    is_foreign_talk,
     is_pasted,
     is_talk,
     read_clauses,
@@ -399,7 +400,11 @@ def _is_only_talk(query: str, signals: MessageSignals | None) -> bool:
     One that has a question mark, a name or a number, or that surely asks something, is not, whatever the
     classifier says; what sounds like a statement, or has a word of its own, is only where it surely is talk.
     """
-    if signals is None or signals.talk <= _RATHER or "?" in query:
+    if signals is None or "?" in query:
+        return False
+    if is_foreign_talk(query):  # the classifiers know English alone
+        return True
+    if signals.talk <= _RATHER:
         return False
     if is_talk(query):
         return True
@@ -420,7 +425,7 @@ def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], 
         return clauses, [] if is_asked or is_pasted(query) else sentences, "asks"
     if signals is not None:
         moods = {text: dict(moods_) for text, moods_ in signals.clauses.items()}
-    if is_foreign(query):  # the classifiers know English alone
+    if is_foreign(query) or is_foreign_talk(query):  # the classifiers know English alone
         moods = {text: {foreign_mood(text): 1.0} for text in moods}
     for text in moods:
         if text.endswith("?") and not is_english(text):
