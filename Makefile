@@ -71,6 +71,7 @@ bench: $(STAMP)
 	@$(BIN)/python -m bench.tracing
 	@$(BIN)/python -m bench.structure
 	@$(BIN)/python -m bench.verdicts
+	@$(BIN)/python -m bench.updates
 	@$(BIN)/python -m bench.compression
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
 	@test -z "$(DATA)" || { for part in importing recall gathering answers; do \
