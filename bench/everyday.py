@@ -40,8 +40,10 @@ from panda.settings import load_settings
 from panda.store.layout import Layout
 
 WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "selection.json"
-LEAST = 0.4
+LEAST = 0.45
 """Probability from which on passages are called the answer."""
+LEAST_BY_WORDS = 0.4
+"""The same where words alone count."""
 _KEPT = 4  # passages of a question that are looked at
 _REMOVED_WEIGHT = 0.25
 """What a question without its answer weighs beside one that has it."""
@@ -170,7 +172,7 @@ def main() -> int:
     if arguments.fit:
         weights = [round(float(weight), 4) for weight in fit_weights([*ranked.values()])]
         by_words = [round(float(weight), 4) for weight in fit_weights(blind)]
-        values = {"weights": weights, "by_words": by_words, "least": LEAST}
+        values = {"weights": weights, "by_words": by_words, "least": LEAST, "least_by_words": LEAST_BY_WORDS}
         WEIGHTS.write_text(json.dumps(values) + "\n", encoding="utf-8")
     return 0
 

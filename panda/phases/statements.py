@@ -240,7 +240,7 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
 
     Of more than two lines, none counts as outdated. Lines that the user has corrected are left out, and so
     are all outdated lines where the question asks only for the present, and statements about another thing
-    than the first line.
+    than one that answers.
     """
     lines = _of_one_thing(turn, lines)
     statements = {statement.line.item: statement for statement in _statements(turn, reader, closest)}
@@ -280,21 +280,8 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
         first |= adds
     newest = sorted(first, key=lambda item: statements[item].at, reverse=True)[:_MOST]
     combined = {**{item: first[item] for item in newest}, **quoted, **dict([*last.items()][:_MOST])}
-    every = {item: line for item, line in combined.items() if item not in gone}
-    for item in [item for item in every if item not in statements]:  # a key that a quoted statement gave
-        value = item.text.partition(": ")[2].casefold()
-        node = every[item].node
-        source = next(
-            (
-                candidate
-                for candidate in every
-                if candidate in statements and value in candidate.text.casefold()
-            ),
-            None,
-        )
-        if value and source is not None and kind_of(node) in (NodeKind.MEMORY, NodeKind.FACT):
-            every[source] = replace(every[source], also=(*every[source].also, node))
-            del every[item]
+    standing = {item: line for item, line in combined.items() if item not in gone}
+    every = _with_keys_joined(standing, statements)
     leads = {
         line.item: f"Told on {statements[item].at:%Y-%m-%d}: "
         for item, line in every.items()
@@ -304,6 +291,23 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
         every[item].item: f"Before: {leads.get(every[item].item, '')}" for item in before if item in every
     }
     return Since(tuple(every.values()), leads)
+
+
+def _with_keys_joined(
+    lines_by_item: Mapping[GatheredItem, Line], told_by_item: Mapping[GatheredItem, _Told]
+) -> dict[GatheredItem, Line]:
+    """Return lines without keys whose value a statement among them gives; it names their node as well."""
+    joined = dict(lines_by_item)
+    for item, line in lines_by_item.items():
+        value = item.text.partition(": ")[2].casefold()
+        if item in told_by_item or not value or kind_of(line.node) not in (NodeKind.MEMORY, NodeKind.FACT):
+            continue
+        giving = (other for other in joined if other in told_by_item and value in other.text.casefold())
+        source = next(giving, None)
+        if source is not None:
+            joined[source] = replace(joined[source], also=(*joined[source].also, line.node))
+            del joined[item]
+    return joined
 
 
 def _of_one_thing(turn: Turn, lines: Sequence[Line]) -> Sequence[Line]:

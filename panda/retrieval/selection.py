@@ -39,6 +39,8 @@ class SelectionWeights(msgspec.Struct, frozen=True):
     """The same where passages were ranked by words alone: without the two values of WordCoverage."""
     least: float
     """Probability from which on passages are called the answer."""
+    least_by_words: float
+    """The same where words alone count."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def select_passages(
     used = weights.by_words if coverage is None else weights.weights
     total = math.fsum(weight * value for weight, value in zip(used, values, strict=True))
     probability = 1 / (1 + math.exp(-total))
-    is_sure = probability >= weights.least
+    is_sure = probability >= (weights.least_by_words if coverage is None else weights.least)
     if is_sure:
         first = near[0]
         near = [
