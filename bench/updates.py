@@ -1,20 +1,30 @@
 """
-How well a correction is told from what is said of another thing: `python -m bench.updates [--fit]`.
+How well a correction is told from what is said of another thing: `python -m bench.updates [--fit] [FILE…]`.
 
 told_pairs.jsonl has two statements, a question that the first answers, and whether the second replaces it, is
 about another thing, or adds to it. The share told right is of pairs that the weights were not fitted to, a
 tenth at a time. `--fit` writes the weights of all pairs to panda/retrieval/updates.json.
+
+Each FILE of bench/pairs/ is asked of panda itself: both statements are told, then the question is asked. An
+answer is right that holds the value that counts, and the other one at most behind "Before:".
 """
 
 import argparse
 import json
-from collections import defaultdict
+import os
+import tempfile
+from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from bench.asking import asker, make_store, misses
 from bench.logistic import Weights, fit_signed
+from panda.models.layers import LoadedLayers
+from panda.models.models_file import load_models_file
 from panda.retrieval.updates import LEAST_UPDATE, describe_update
+from panda.settings import load_settings
 
 PAIRS = Path(__file__).parent / "told_pairs.jsonl"
 WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "updates.json"
@@ -26,6 +36,7 @@ _SIGNS = np.array([0, 0, 0, 0, 1, 1, 1, -1, -1, -1, -1, -1, 1, 1, 0])
 def main() -> None:
     """Print the share told right by label and language; with --fit, write the weights."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path, help="pairs to ask panda itself")
     parser.add_argument("--fit", action="store_true", help="write the weights of all pairs")
     arguments = parser.parse_args()
     pairs = [json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
@@ -40,6 +51,35 @@ def main() -> None:
     if arguments.fit:
         weights = [round(weight, 4) for weight in _fit(values, replaces).tolist()]
         WEIGHTS.write_text(json.dumps({"weights": weights}) + "\n", encoding="utf-8")
+    if arguments.files:
+        settings = load_settings({}, os.environ, Path.cwd())
+        models = load_models_file(settings.models_file)
+        with LoadedLayers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
+            for path in arguments.files:
+                print(ask_pairs(layers, path), flush=True)  # noqa: T201 - the result
+
+
+def ask_pairs(layers: LoadedLayers, path: Path) -> str:
+    """Tell panda both statements of each pair, ask, and return how many answers are right."""
+    outcomes: Counter[str] = Counter()
+    pairs = json.loads(path.read_text(encoding="utf-8"))
+    for pair in pairs:
+        with tempfile.TemporaryDirectory() as directory:
+            root = Path(directory) / "store"
+            make_store(root, {})
+            ask = asker(layers, root)
+            for statement in (pair["first"], pair["second"]):
+                ask(statement, "talk")
+            answer = ask(pair["ask"], "talk")
+        standing = [line for line in answer.text.splitlines() if not line.startswith("Before:")]
+        if not misses(pair, answer):
+            outcomes["right"] += 1
+        elif not misses(pair, replace(answer, text="\n".join(standing))):
+            outcomes["right, with the older value behind Before:"] += 1
+        else:
+            outcomes["wrong" if answer.answered else "not answered"] += 1
+    parts = ", ".join(f"{outcome} {count}" for outcome, count in outcomes.items())
+    return f"{path.stem}: of {len(pairs)} {parts}"
 
 
 def _leave_out(values: Weights, replaces: Weights) -> Weights:
