@@ -184,10 +184,10 @@ def _told_by_parts(joint: _Joint, moods: Moods) -> dict[Mood, float]:
 
 def says_otherwise(text: str) -> bool:
     plain = plain_signs(text)
-    return any((_AFRESH.match(plain), _TURNED.search(plain), _turned_abroad(text)))
+    return any((_AFRESH.match(plain), _TURNED.search(plain), _corrects_in_foreign_words(text)))
 
 
-def _turned_abroad(text: str) -> bool:
+def _corrects_in_foreign_words(text: str) -> bool:
     """Return whether a German, French or Spanish text has a word by which something is corrected."""
     turned = phrases("foreign_words.txt", "turned")
     return is_foreign(text) and turned.search(plain_signs(text)) is not None

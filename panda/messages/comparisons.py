@@ -59,7 +59,7 @@ def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     row_values = [_values(row) for row in rows]
     bounded = within(asked, rows)
     places = None if bounded is None else [n for n, is_within in enumerate(bounded) if is_within]
-    ways = list(find_superlatives(asked)) if bounded is None else []
+    ways = list(find_superlatives(query)) if bounded is None else []
     keys = [(way.sign, *_compared(way, row_values)) for way in ways]
     rankings = sorted(
         (ranking for ranking in keys if ranking[1] is not None), key=lambda ranking: not ranking[2]

@@ -52,13 +52,13 @@ def split_denials(text: str) -> str:
 
 _FOREIGN = "foreign_words.txt"
 _MOST_FOLLOW_UP_WORDS = 5
-_ASKS_ABROAD = lazy_pattern(
+_FOREIGN_QUESTION = lazy_pattern(
     rf"\W*(?:(?:{alternatives(_FOREIGN, 'before_asks')})[\s,]+){{0,2}}"
     rf"(?:{'|'.join(alternatives(_FOREIGN, name) for name in ('asks', 'inverted', 'shows'))})"
     r"(?![\w'-])",
     re.IGNORECASE,
 )
-_GOES_ON_ABROAD = lazy_pattern(rf"\W*(?:{alternatives(_FOREIGN, 'goes_on')})(?!\w)", re.IGNORECASE)
+_FOREIGN_FOLLOW_UP = lazy_pattern(rf"\W*(?:{alternatives(_FOREIGN, 'goes_on')})(?!\w)", re.IGNORECASE)
 
 
 def foreign_mood(text: str) -> Mood:
@@ -69,8 +69,8 @@ def foreign_mood(text: str) -> Mood:
     ('asks', 'tells')
     """
     plain = plain_signs(text)
-    is_follow_up = _GOES_ON_ABROAD.match(plain) and len(plain.split()) <= _MOST_FOLLOW_UP_WORDS
-    if plain.rstrip().endswith("?") or is_follow_up or _ASKS_ABROAD.match(plain):
+    is_follow_up = _FOREIGN_FOLLOW_UP.match(plain) and len(plain.split()) <= _MOST_FOLLOW_UP_WORDS
+    if plain.rstrip().endswith("?") or is_follow_up or _FOREIGN_QUESTION.match(plain):
         return "asks"
     return "tells"
 

@@ -238,15 +238,16 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     """
     Return the lines of an answer, and in front of each the newer statement of the user that outdates it.
 
-    Of more than two lines, none counts as outdated. Lines that the user has corrected are left out, and so
-    are all outdated lines where the question asks only for the present, and statements about another thing
-    than one that answers.
+    Of more than two lines, none counts as outdated. Lines that the user has surely corrected are left out
+    unless the question asks for the past, and so are all outdated lines where it asks only for the present,
+    and statements about another thing than one that answers.
     """
     lines = _of_one_thing(turn, lines)
     statements = {statement.line.item: statement for statement in _statements(turn, reader, closest)}
     quoted = {line.item: line for line in lines}
     few = len(lines) <= _MOST
     kind = wanted_kind(turn.meant)
+    asks_past = asks_for_past(turn.meant)
     first = dict[GatheredItem, Line]()
     last = dict[GatheredItem, Line]()
     before = set[GatheredItem]()
@@ -272,7 +273,8 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
                 adds = {later_line.item: later_line}  # the newest
             if place in ("instead", "before") and few:
                 before.add(item)
-                if turn.reading.now or (place == "instead" and earlier is not None):
+                is_replaced = place == "instead" and earlier is not None and not asks_past
+                if turn.reading.now or is_replaced:
                     gone.add(item)
                 first[later_line.item] = later_line
             elif place and later_line.item not in quoted:
@@ -341,9 +343,9 @@ def _later_than(line: Line, statements: Sequence[_Told], reader: NodeReader) -> 
 
 def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | None:
     """
-    Return where a newer statement is shown beside a line: instead of a line that it surely outdates, unless
-    the query asks for the past, before one that it rather outdates, behind one that it adds to; None if it is
-    about another thing or is far from the query.
+    Return where a newer statement is shown beside a line: instead of a line that it surely outdates, before
+    one that it rather outdates, behind one that it adds to; None if it is about another thing or is far from
+    the query.
 
     Args:
         near: How close the statement is to the line.
@@ -358,7 +360,7 @@ def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | No
     is_near = denies or statement.is_asked_on or max(near, score_of(statement.line)) >= _OF_ONE_THING
     probability = measure_update(query, earlier_text, later_text) if is_near else 0.0
     if probability >= LEAST_UPDATE:
-        return "instead" if probability >= _SURELY and not asks_for_past(query) else "before"
+        return "instead" if probability >= _SURELY else "before"
     is_close = score_of(statement.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
     new = folded_names(f"… {later_text}") - folded_names(f"… {query}")
     return "behind" if names & new and (is_close or statement.is_asked_on) else None

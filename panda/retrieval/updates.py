@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from itertools import takewhile
 from typing import Literal
@@ -180,6 +180,12 @@ class _Statement:
         return pairs
 
 
+@lru_cache(maxsize=512)
+def _read(text: str) -> _Statement:
+    """Return a statement or query, read once for all that it is compared with."""
+    return _Statement(text)
+
+
 def is_of_another(query: str, answer: str, candidate: str) -> bool:
     """
     Return whether a statement is about another thing than one that may answer a query.
@@ -191,7 +197,7 @@ def is_of_another(query: str, answer: str, candidate: str) -> bool:
     >>> is_of_another("Where does Ida live?", "Ida lives in Graz.", "Ida's moved to Linz.")
     False
     """
-    return _Statement(candidate).is_of_another_than(_Statement(answer), _Statement(query))
+    return _read(candidate).is_of_another_than(_read(answer), _read(query))
 
 
 def asks_for_past(query: str) -> bool:
@@ -215,9 +221,9 @@ def describe_update(query: str, earlier: str, later: str) -> list[float]:
     beginning is the same; whether its first word goes on from the earlier one; whether it lacks no word of
     the query that the earlier one has.
     """
-    asked = _Statement(query)
-    before = _Statement(earlier)
-    after = _Statement(later)
+    asked = _read(query)
+    before = _read(earlier)
+    after = _read(later)
     size = max(1, len(asked.terms))
     shared = frozenset(before.named) & frozenset(after.named)
     last = max((place for place, term in enumerate(after.named) if term in shared), default=0)

@@ -16,7 +16,7 @@ _MOST_WORDS = 6
 _WORD = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
 _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
-_COMMON_ABROAD = FUNCTION_WORDS | ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "asks")
+_FOREIGN_COMMON_WORDS = FUNCTION_WORDS | ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "asks")
 _JOINS = lazy_pattern(rf"\s+(?:&|{alternatives(_WORDS_FILE, 'joins')})\s+", re.IGNORECASE)
 _GOES_ON = lazy_pattern(rf"\W*(?:{alternatives(_WORDS_FILE, 'goes_on')})(?!\w)", re.IGNORECASE)
 _Kind = Literal["number", "calendar", "name", "word"]
@@ -195,7 +195,7 @@ def _telling(text: str) -> list[str]:
 
 
 def _common_words(text: str) -> frozenset[str]:
-    return _COMMON_ABROAD if is_foreign(text) else FUNCTION_WORDS
+    return _FOREIGN_COMMON_WORDS if is_foreign(text) else FUNCTION_WORDS
 
 
 def _is_telling(word: str, common_words: frozenset[str]) -> bool:
