@@ -52,6 +52,14 @@ MESSAGES: Mapping[str, str] = {
 OPERATION = "operation"
 ANSWER = "answer"
 """Not a text alone but lines beside it: whether the closest answers (route.jsonl)."""
+_NEVER_TALK = (
+    ("mood", "asks"),
+    ("mood", "orders"),
+    ("forget", "forget"),
+    ("recap", "recap"),
+    ("clear", "unclear"),
+)
+"""Classifiers with a label whose texts are no small talk."""
 SEED = 3
 _FOLDS = 6
 _LEAST_TEXTS = 3
@@ -156,10 +164,21 @@ def load_cases(name: str) -> list[Case]:
         ]
     lines = (EVALS / f"{MESSAGES[name]}.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    return [
+    cases = [
         Case(text=row["query"], label=str(row["label"]), group=row["split"])
         for row in rows
         if not row.get("history")
+    ]
+    return [*cases, *_never_talk()] if name == "talk" else cases
+
+
+def _never_talk() -> list[Case]:
+    """Return texts of the halves `fit` of other classifiers whose labels say that they are no small talk."""
+    return [
+        Case(text=case.text, label="other", group="fit")
+        for name, label in _NEVER_TALK
+        for case in load_cases(name)
+        if case.group == "fit" and case.label == label
     ]
 
 

@@ -35,7 +35,7 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.retrieval.passages import PassageRanker, RankedPassage, WordCoverage, cut_passages
-from panda.retrieval.selection import MAX_BEHIND, MAX_PASSAGES, describe_passages
+from panda.retrieval.selection import MAX_BEHIND, MAX_PASSAGES, answering_passages, describe_passages
 from panda.settings import load_settings
 from panda.store.layout import Layout
 
@@ -83,9 +83,14 @@ class Ranked:
 
     def text(self) -> str:
         """Return what is shown of the passages as an answer."""
-        least = self.passages[0].closeness - MAX_BEHIND
-        shown = [one for one in self.passages[:MAX_PASSAGES] if one.closeness >= least]
+        shown = answering_passages(self.case["ask"], self.passages[:MAX_PASSAGES])
         return "\n".join(one.passage.text for one in shown)
+
+    def near_text(self) -> str:
+        """Return all passages that are not far behind the closest, also those that an answer leaves out."""
+        least = self.passages[0].closeness - MAX_BEHIND
+        near = [one for one in self.passages[:MAX_PASSAGES] if one.closeness >= least]
+        return "\n".join(one.passage.text for one in near)
 
     def closest(self) -> str:
         return "\n".join(one.passage.text for one in self.passages[:MAX_PASSAGES])
@@ -252,14 +257,14 @@ def ask_turns(layers: LoadedLayers, name: str, rule: str | None) -> None:
 
 def fit_weights(sets: Sequence[Sequence[Ranked]]) -> Weights:
     """
-    Return the weights of a logistic regression over whether what is shown answers: constant, values.
+    Return the weights of a logistic regression over whether the closest passages answer: constant, values.
 
     A value whose weight comes out with the wrong sign is left out, the one that is most wrong first: more
     closeness, lead or coverage never make an answer less likely, and what is missing never more.
     """
     cases = [one for own in sets for one in own]
     values = np.array([one.values() for one in cases])
-    right = np.array([one.is_answerable and not _wrong(one.case, one.text()) for one in cases], float)
+    right = np.array([one.is_answerable and not _wrong(one.case, one.near_text()) for one in cases], float)
     importance = np.array([one.weight for one in cases])
     return fit_signed(values, right, importance, _SIGNS[: values.shape[1]])
 

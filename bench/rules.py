@@ -24,6 +24,8 @@ RULES: Mapping[str, tuple[str, _Replacement]] = {
     "columns-counted": ("panda.retrieval.table_questions._counts_values", _no),
     "lists": ("panda.phases.synthesizer.session_answer", _nothing),
     "by-value": ("panda.phases.quotation.asks_by_value", _no),
+    "closest-items": ("panda.phases.quotation.closest_items", lambda passage: passage.lines),
+    "fewer-words": ("panda.retrieval.selection._has_fewer_words", _no),
     "told-since": ("panda.phases.quotation.told_since", lambda turn, lines, *_: Since(tuple(lines), {})),
     "covered-best": ("panda.session.message._best_covered", lambda message, ways: ways[0]),
     "asked-anew": ("panda.session.message.ask_anew", _nothing),

@@ -16,7 +16,7 @@ from panda.language.languages import ALL_FOREIGN_WORDS
 from panda.language.numbers import ORDINAL_WORDS
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
-from panda.language.words import alternatives, read_words, split_terms, split_words
+from panda.language.words import alternatives, phrases, read_words, split_terms, split_words
 from panda.messages.clauses import says_otherwise, typed_sentences
 from panda.messages.matching import is_foreign
 from panda.messages.wording import is_past_form
@@ -27,7 +27,6 @@ _MOST_DIGITS = 3
 _SHORT_FOR_BE = lazy_pattern(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
 _DIGIT = lazy_pattern(r"\d")
 _DENIED = lazy_pattern(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
-_CHANGES = lazy_pattern(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
 _DECLINING = read_words("order_words.txt", "no") | read_words("forgetting_words.txt", "declines")
 _EVERYTHING = read_words("forgetting_words.txt", "everything")
 _YES = read_words("order_words.txt", "yes")
@@ -251,7 +250,8 @@ def refers_back(statement: str) -> bool:
     4417".
     """
     plain = _CORRECTS.sub("", plain_signs(statement), count=1)
-    is_change = says_otherwise(statement) or _CHANGES.search(plain) is not None
+    changes = phrases("update_words.txt", "changes")
+    is_change = says_otherwise(statement) or changes.search(plain) is not None
     return _REFERS.match(plain) is not None and is_change
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 
 from panda.language.languages import ALL_FOREIGN_WORDS, FOREIGN_WORDS, language_of
 from panda.language.patterns import lazy_pattern
-from panda.language.words import FUNCTION_WORDS, is_ordinary, phrases, split_words
+from panda.language.words import FUNCTION_WORDS, is_ordinary, phrases, read_words, split_words
 
 _TELLS = {
     "time": lazy_pattern(
@@ -62,6 +62,19 @@ def is_foreign(text: str) -> bool:
     if language or is_english(text):
         return language in FOREIGN_WORDS
     return not ALL_FOREIGN_WORDS.isdisjoint(word.lower() for word in split_words(text))
+
+
+_FOREIGN_COMMON_WORDS = FUNCTION_WORDS | ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "asks")
+
+
+def common_words(text: str) -> frozenset[str]:
+    """
+    Return the lower-case words that tell nothing of what a text is about: in its language, or English ones.
+
+    >>> "was" in common_words("was kostet die Miete"), "code" in common_words("quel est le code du portail")
+    (True, False)
+    """
+    return _FOREIGN_COMMON_WORDS if is_foreign(text) else FUNCTION_WORDS
 
 
 _LETTERS = lazy_pattern(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")

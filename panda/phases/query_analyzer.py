@@ -143,14 +143,14 @@ _LAST = "last_answer"
 def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentReference] | None:
     """
     Return what a query goes on with that is short and has a pronoun or names nothing: what the last turn
-    noted, the list of one note that it quoted, or what it was asked if it quoted one note.
+    noted, the list of one note that it quoted, or what it was asked.
     """
     query = turn.query
     last = turn.earlier[-1:]
     pronoun = next((candidate for candidate in find_pronouns(query) if candidate.how != "which"), None)
     speaks_to = not {"you", "your", "u"}.isdisjoint(split_words(query.lower()))
     is_asked_on = pronoun is not None or names_nothing(query) or (leaves_out(query) and not speaks_to)
-    if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:
+    if not last or not is_asked_on or len(content_stems(query)) > _MOST_WORDS:
         return None
 
     def follow_up(
@@ -174,20 +174,23 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
         return follow_up(f"{query} {statement_text}", reference, stands=True, told_ids=ids)
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
-    if kind_of(note) is not NodeKind.KNOWLEDGE:
+    is_of_note = kind_of(note) is NodeKind.KNOWLEDGE
+    if not is_of_note or listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
+        asked = turn.carry.recent_turns[-1].user
+        if not is_of_note and not is_question(asked):
+            return None
+        before = " ".join(find_query_words(asked))
+        answered = next((item for item in node.items if item.origin in quoted), None)
+        about = f"{before} {shorten(answered.text, _ANSWERED_CHARS)}" if answered else before
+        source = (answered and answered.origin) or node.id
+        return follow_up(f"{query} {about}", ContentReference(before, source, last[0]), stands=False)
+    if (owner := find_node(reader, note)) is None:  # it was moved since
         return None
-    if listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
-        before = " ".join(find_query_words(turn.carry.recent_turns[-1].user))
-        answered = next(item.text for item in node.items if item.origin == note)
-        about = f"{before} {shorten(answered, _ANSWERED_CHARS)}"
-        return follow_up(f"{query} {about}", ContentReference(before, note, last[0]), stands=False)
-    if (source := find_node(reader, note)) is None:  # its owner has moved it since
-        return None
-    content = ContentReference(source.title, note, last[0])
+    content = ContentReference(owner.title, note, last[0])
     if pronoun is None:
-        return follow_up(f"{query} {source.title}", content, stands=names_nothing(query))
+        return follow_up(f"{query} {owner.title}", content, stands=names_nothing(query))
     behind = query[pronoun.start + len(pronoun.words) :]
-    return follow_up(f"{query[: pronoun.start]}{source.title}{behind}", content, stands=True)
+    return follow_up(f"{query[: pronoun.start]}{owner.title}{behind}", content, stands=True)
 
 
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:

@@ -32,7 +32,7 @@ from panda.phases.turn_evidence import (
     standing,
     tool_lines,
 )
-from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
+from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, closest_items
 from panda.retrieval.selection import Selection
 from panda.session.registry import uses_excluded
 from panda.store.node_id import NodeKind, kind_of
@@ -184,7 +184,7 @@ class LineQuoter:
             lines = {line.id: line for line in listed}
             listed_names = {list_name(line) for line in listed}
         for near in chosen_passages.passages:
-            for line in _meant_lines(turn, near.passage.lines):
+            for line in _meant_lines(turn, near.passage):
                 if list_name(line) not in listed_names:
                     why = Reason.ANSWERS if near is first else Reason.IN_PASSAGE
                     lines.setdefault(line.id, reason(line, why))
@@ -267,9 +267,11 @@ def _naming_lines(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if any(label <= set(split_terms(line.text)) for label in labels)]
 
 
-def _meant_lines(turn: Turn, lines: Sequence[Line]) -> Sequence[Line]:
-    """Return of a list those lines that the query refers to, else all lines."""
-    return (_naming_lines(turn, lines) if all(line.list_id for line in lines) else ()) or lines
+def _meant_lines(turn: Turn, passage: Passage) -> Sequence[Line]:
+    """Return of a list those lines that the query refers to, else the items closest to it."""
+    if all(line.list_id for line in passage.lines) and (naming := _naming_lines(turn, passage.lines)):
+        return naming
+    return passage.lines if turn.reading.all else closest_items(passage)
 
 
 def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from panda.language.words import FUNCTION_WORDS, split_terms
+from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Node, line_text
-from panda.messages.matching import is_latin
+from panda.messages.matching import common_words, is_latin
 from panda.retrieval.operations import Operation, read_operations
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, shares_by_rarity
 from panda.store.records import Line
@@ -24,6 +24,10 @@ if TYPE_CHECKING:  # imports sqlite3
 
 MAX_CHARS = 400
 """Characters that the lines of a passage have together, unless one line alone is longer."""
+_CLOSE_ITEM = 0.5
+"""Closeness from which on an item of a list can be the answer by itself."""
+_ITEM_BEHIND = 0.2
+"""How far behind it other items of its list may be to be part of the answer."""
 _MOST_READ = 40
 """So many of the closest passages are compared sentence by sentence."""
 
@@ -212,11 +216,33 @@ class PassageRanker:
         return [cosines.get(text, 0.0) for text in texts]
 
 
+def closest_items(passage: Passage) -> Sequence[Line]:
+    """
+    Return the lines of a passage without the items of a list that are far behind its closest one, if that is
+    close. An item stands with those below it; other lines all stay.
+    """
+    listed = [line for line in passage.lines if line.list_id is not None]
+    outermost = min((line.depth for line in listed), default=0)
+    items: list[list[Line]] = []
+    for line in listed:
+        if line.depth == outermost or not items:
+            items.append([])
+        items[-1].append(line)
+    closeness = [max(line.score or 0.0 for line in item) for item in items]
+    if max(closeness, default=0.0) < _CLOSE_ITEM:
+        return passage.lines
+    least = max(closeness) - _ITEM_BEHIND
+    far = [item for item, near in zip(items, closeness, strict=True) if near < least]
+    far_ids = {line.id for item in far for line in item}
+    return [line for line in passage.lines if line.id not in far_ids]
+
+
 def measure_coverage(query: str, text: str, encode_words: "Callable[[str], Words]") -> WordCoverage:
     """Return how well a text covers a query's telling words, all of them if none is; 0 without words."""
     asked = encode_words(query)
     held = encode_words(text)
-    telling = [pair for pair in asked if _is_telling(pair[0])] or asked
+    common = common_words(query)
+    telling = [pair for pair in asked if _is_telling(pair[0], common)] or asked
     if not telling or not held:
         return WordCoverage(0.0, 0.0)
     closest = nearest_cosines(telling, held)
@@ -233,10 +259,10 @@ def _needs_itself(word: str, name_terms: Collection[str]) -> bool:
     return any(map(str.isdigit, word)) or not set(split_terms(word)).isdisjoint(name_terms)
 
 
-def _is_telling(word: str) -> bool:
+def _is_telling(word: str, common: Collection[str]) -> bool:
     if len(word) == 1 and not word.isdigit():  # "r" for "are"
         return False
-    return any(map(str.isalnum, word)) and word.lower() not in FUNCTION_WORDS
+    return any(map(str.isalnum, word)) and word.lower() not in common
 
 
 def nearest_cosines(words: "Words", others: "Words") -> list[float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from panda.language import names
 from panda.language.text import plain_text
 from panda.language.words import FUNCTION_WORDS, is_ordinary, query_terms, split_terms, split_words
+from panda.messages.matching import common_words
 
 if TYPE_CHECKING:  # it imports numpy and sqlite3
     from panda.models.kept_encoder import KeptEncoder
@@ -30,7 +31,8 @@ def find_query_words(query: str) -> list[str]:
     ['Read', 'shop', 'tents', 'blue']
     """
     words = list(dict.fromkeys(split_words(_ADDRESS.sub(_telling_words, query))))
-    return [word for word in words if word.lower() not in FUNCTION_WORDS] or words
+    common = common_words(query)
+    return [word for word in words if word.lower() not in common] or words
 
 
 def _telling_words(address: re.Match[str]) -> str:

@@ -73,12 +73,32 @@ def select_passages(
     total = math.fsum(weight * value for weight, value in zip(used, values, strict=True))
     probability = 1 / (1 + math.exp(-total))
     is_sure = probability >= (weights.least_by_words if coverage is None else weights.least)
-    if is_sure:
-        first = near[0]
-        near = [
-            other for other in near if other.closeness >= first.closeness - _max_behind(query, first, other)
-        ]
-    return Selection(tuple(near), round(probability, 4), is_sure=is_sure)
+    return Selection(
+        tuple(answering_passages(query, near) if is_sure else near), round(probability, 4), is_sure=is_sure
+    )
+
+
+def answering_passages(query: str, nearest: Sequence[RankedPassage]) -> list[RankedPassage]:
+    """
+    Return the closest of some passages, at least one, with those that may belong to the answer: they are not
+    far behind, and hold a word of the question that the closest lacks, or all that it has.
+    """
+    closest, *others = nearest
+    answering = [closest]
+    for other in others:
+        may_correct = _may_correct(query, other, closest)
+        max_behind = MAX_BEHIND_LATER if may_correct else MAX_BEHIND
+        is_near = other.closeness >= closest.closeness - max_behind
+        if is_near and (may_correct or not _has_fewer_words(query, other, closest)):
+            answering.append(other)
+    return answering
+
+
+def _has_fewer_words(query: str, runner_up: RankedPassage, leading: RankedPassage) -> bool:
+    """Return whether a passage has only some of the question's words that the leading one has."""
+    words = {term for word in find_query_words(query) for term in split_terms(word)}
+    held = words.intersection(split_terms(leading.passage.encoded))
+    return words.intersection(split_terms(runner_up.passage.encoded)) < held
 
 
 def near_the_first(ranked_passages: Sequence[RankedPassage]) -> list[RankedPassage]:
@@ -91,13 +111,14 @@ def near_the_first(ranked_passages: Sequence[RankedPassage]) -> list[RankedPassa
     ]
 
 
-def _max_behind(query: str, leading: RankedPassage, runner_up: RankedPassage) -> float:
+def _may_correct(query: str, runner_up: RankedPassage, leading: RankedPassage) -> bool:
+    """Return whether a passage is a statement of the same thing that was told after the leading one."""
     statement = leading.best
     later = runner_up.best
     are_statements = is_statement_id(statement.node) and is_statement_id(later.node)
     if not are_statements or statement.at is None or later.at is None or later.at <= statement.at:
-        return MAX_BEHIND
-    return MAX_BEHIND if is_of_another(query, statement.text, later.text) else MAX_BEHIND_LATER
+        return False
+    return not is_of_another(query, statement.text, later.text)
 
 
 def describe_passages(

@@ -37,12 +37,14 @@ from panda.session.substitution import ask_anew, ask_in_turn, begins_as_follow_u
 from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
-_COVERED_BETTER = 0.05
+_BETTER = 0.05
 """How much better its words must be covered for a message to be read as if it referred to nothing."""
-_SURELY = 0.9
-"""Probability from which on a message asks something, whatever else it sounds like."""
-_SURELY_TALK = 0.85
-"""Probability from which on what sounds like a statement is small talk."""
+_CLEARLY_BETTER = 0.1
+"""The same of a message that begins with "and" or "what about"."""
+_SURELY_TALK = 0.7
+"""Probability from which on what sounds like a statement ("I like green tea") is small talk."""
+_SURELY_TALK_FOREIGN = 0.8
+"""The same of a message in German, French or Spanish: the classifiers know English alone."""
 _RATHER = 0.5
 """Probability from which on a message is rather one thing than another."""
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
@@ -50,6 +52,8 @@ _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
 _MOST_ASKED_IN_TURN = 3
 """Messages that are read with each other where a short one asks anew of something else."""
 _ENDS = (".", "!", "?", ";", "")
+_BY_PLACE = ("counted", "rest", "which")
+"""How words refer to things of a list by their place or number in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +117,12 @@ class References:
         """Return whether something is resolved, and all of it stands behind a pronoun."""
         resolved = [mention for mention in self.mentions if mention.refs]
         return bool(resolved) and all(mention.how in ("one", "several") for mention in resolved)
+
+    @property
+    def are_descriptions(self) -> bool:
+        """Return whether something is resolved, and none of it by its place or number in a list."""
+        resolved = [mention for mention in self.mentions if mention.refs]
+        return bool(resolved) and not any(mention.how in _BY_PLACE for mention in resolved)
 
     @property
     def are_counted(self) -> bool:
@@ -209,9 +219,10 @@ def interpret(
         return Interpretation(reading=reading, references=references, follow_up=follow_up, resolved_query="")
     asked = query if references.refs else asked_part(query, reading)
     named = references.resolved_query(asked, written)
-    resolved = follow_up.resolved_query if follow_up else named
+    resolved = follow_up.resolved_query if follow_up and not written else named
     anew = _asked_anew(message, references) if reading.mood == "asks" else None
-    if anew is not None or (reading.mood == "asks" and (follow_up is not None or by_pronoun)):
+    goes_on = follow_up is not None or references.are_descriptions
+    if anew is not None or (reading.mood == "asks" and goes_on):
         ways = [way for way in (anew, resolved, named, asked) if way is not None]
         resolved = _best_covered(message, ways)
         if follow_up and resolved != follow_up.resolved_query:
@@ -240,9 +251,10 @@ def _asked_anew(message: UserMessage, references: References) -> str | None:
 def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:
     """
     Return the way to read a message whose closest passage covers the message's own words best; a later way
-    must be better by _COVERED_BETTER than those before it.
+    must be better than those before it, and that clearly where the message begins as what goes on.
     """
     best, *others = dict.fromkeys(ways)
+    margin = _CLEARLY_BETTER if begins_as_follow_up(message.query) else _BETTER
     going_on = message.follow_up
 
     def measure(way: str) -> float:
@@ -252,7 +264,7 @@ def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:
     highest = measure(best) if others else 0.0
     for way in others:
         coverage = measure(way)
-        if coverage > highest + _COVERED_BETTER:
+        if coverage > highest + margin:
             best = way
             highest = coverage
     return best
@@ -395,25 +407,23 @@ def _names_only_turns(query: str, referred: Sequence[Referred]) -> bool:
 
 def _is_only_talk(query: str, signals: MessageSignals | None) -> bool:
     """
-    Return whether a message is small talk and nothing else.
-
-    One that has a question mark, a name or a number, or that surely asks something, is not, whatever the
-    classifier says; what sounds like a statement, or has a word of its own, is only where it surely is talk.
+    Return whether a message is small talk and nothing else; one that has a question mark, a name or a number
+    is not, whatever the classifier says.
     """
     if signals is None or "?" in query:
         return False
-    if is_foreign_talk(query):  # the classifiers know English alone
+    if is_foreign_talk(query):
         return True
     if signals.talk <= _RATHER:
         return False
     if is_talk(query):
         return True
-    if signals.moods.get("asks", 0.0) >= _SURELY or not is_english(query):
-        return False
-    entities = find_entities(query)
-    if signals.talk >= _SURELY_TALK:
-        return all(entity.isalpha() and entity.islower() for entity in entities)
-    return not entities and signals.moods.get("tells", 0.0) <= _RATHER
+    least = _RATHER
+    if is_foreign(query):
+        least = _SURELY_TALK_FOREIGN
+    elif signals.moods.get("tells", 0.0) > _RATHER:
+        least = _SURELY_TALK
+    return signals.talk >= least and all(word.isalpha() and word.islower() for word in find_entities(query))
 
 
 def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], list[str], Mood]:

@@ -5,18 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from panda.language.languages import ALL_FOREIGN_WORDS, calendar_names
+from panda.language.languages import calendar_names
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_signs
-from panda.language.words import FUNCTION_WORDS, alternatives, is_ordinary, read_words, split_words
-from panda.messages.matching import is_foreign
+from panda.language.words import alternatives, is_ordinary, split_words
+from panda.messages.matching import common_words, is_foreign
 
 _WORDS_FILE = "item_words.txt"
 _MOST_WORDS = 6
 _WORD = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
 _OWNER = lazy_pattern(r"'s?$")
 _CALENDAR = frozenset(calendar_names("months", "weekdays"))
-_FOREIGN_COMMON_WORDS = FUNCTION_WORDS | ALL_FOREIGN_WORDS | read_words("foreign_words.txt", "asks")
 _JOINS = lazy_pattern(rf"\s+(?:&|{alternatives(_WORDS_FILE, 'joins')})\s+", re.IGNORECASE)
 _GOES_ON = lazy_pattern(rf"\W*(?:{alternatives(_WORDS_FILE, 'goes_on')})(?!\w)", re.IGNORECASE)
 _Kind = Literal["number", "calendar", "name", "word"]
@@ -66,7 +65,7 @@ def ask_anew(query: str, last_query: str) -> str | None:
     places = [
         match
         for match in _WORD.finditer(last)
-        if _is_telling(match[0], _common_words(last))
+        if _is_telling(match[0], common_words(last))
         and _kind_of(match[0]) == kind
         and _without_possessive(match[0]).lower() not in own
     ]
@@ -146,7 +145,7 @@ class _NounPhrase:
 def _noun_phrases(text: str) -> list[_NounPhrase]:
     """Return the runs of words that name something, each with its determiner; numbers and days are none."""
     phrases = []
-    common = _common_words(text)
+    common = common_words(text)
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(text):
         is_next = not run or text[run[-1].end() : word.start()] == " "
@@ -190,12 +189,8 @@ def _noun_phrase(text: str, word_matches: Sequence[re.Match[str]]) -> _NounPhras
 
 
 def _telling(text: str) -> list[str]:
-    common = _common_words(text)
+    common = common_words(text)
     return [word for word in _WORD.findall(text) if _is_telling(word, common)]
-
-
-def _common_words(text: str) -> frozenset[str]:
-    return _FOREIGN_COMMON_WORDS if is_foreign(text) else FUNCTION_WORDS
 
 
 def _is_telling(word: str, common_words: frozenset[str]) -> bool:
