@@ -42,7 +42,7 @@ _BETTER = 0.05
 _CLEARLY_BETTER = 0.1
 """The same of a message that begins with "and" or "what about"."""
 _SURELY_TALK = 0.7
-"""Probability from which on what sounds like a statement ("I like green tea") is small talk."""
+"""Probability from which on a message is small talk."""
 _SURELY_TALK_FOREIGN = 0.8
 """The same of a message in German, French or Spanish: the classifiers know English alone."""
 _RATHER = 0.5
@@ -418,11 +418,7 @@ def _is_only_talk(query: str, signals: MessageSignals | None) -> bool:
         return False
     if is_talk(query):
         return True
-    least = _RATHER
-    if is_foreign(query):
-        least = _SURELY_TALK_FOREIGN
-    elif signals.moods.get("tells", 0.0) > _RATHER:
-        least = _SURELY_TALK
+    least = _SURELY_TALK_FOREIGN if is_foreign(query) else _SURELY_TALK
     return signals.talk >= least and all(word.isalpha() and word.islower() for word in find_entities(query))
 
 

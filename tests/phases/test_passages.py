@@ -160,3 +160,58 @@ def test_what_somebody_else_likes_corrects_nothing(panda: Panda) -> None:
     answer = panda.turn("Who is my favourite cyclist?", "--session", "s").response
     assert "Lotte Kopecky" in answer
     assert "Before:" not in answer
+
+
+SHIFTS = """# Staff
+
+- Yusuf: nights, Sunday to Thursday
+- Mel: Friday and Saturday night, and holiday cover
+- Tobi, the apprentice, may not start before 4
+"""
+LOCK = """# Repairs
+
+- top gate: left paddle stiff, greased 14 November
+- bottom gate: stoppage on 8 February, for the leaking cill
+"""
+RATES = "# {name}\n\nHeike Brandl at the desk.\n\n{rate} per word.\n"
+
+
+def test_of_a_list_the_close_items_are_quoted(panda: Panda) -> None:
+    """Items that are far behind the closest are left out, unless the list is asked for as a whole."""
+    write_note(panda.user_directory, "staff.md", SHIFTS)
+    turn = panda.turn("who covers holidays")
+    assert turn.response.startswith("Mel: Friday and Saturday night, and holiday cover [1]\n\nSources:")
+    whole = panda.turn("list all the staff").response
+    assert all(name in whole for name in ("Yusuf", "Mel", "Tobi"))
+
+
+def test_a_passage_with_fewer_words_of_the_question_is_left_out(panda: Panda) -> None:
+    """Another customer's rate stands not beside the one that is asked for."""
+    write_note(panda.user_directory, "aldermann.md", RATES.format(name="Aldermann", rate="0.14"))
+    write_note(panda.user_directory, "corvo.md", RATES.format(name="Corvo", rate="0.11"))
+    turn = panda.turn("what does aldermann pay per word")
+    assert "0.14" in turn.response
+    assert "0.11" not in turn.response
+
+
+def test_a_question_without_a_subject_goes_on_with_the_last(panda: Panda) -> None:
+    """It is read with the last question and what answered that."""
+    write_note(panda.user_directory, "lock.md", LOCK)
+    assert "8 February" in panda.turn("when is the bottom gate stoppage", "--session", "lock").response
+    assert "cill" in panda.turn("and what's it for?", "--session", "lock").response
+
+
+@pytest.mark.parametrize(
+    "remark",
+    ["phew, what a day", "haha fair enough", "oh well, they're finally asleep", "what a lovely evening"],
+)
+def test_a_remark_is_neither_noted_nor_looked_for(panda: Panda, remark: str) -> None:
+    """It sounds like a question or a statement, and names no source."""
+    turn = panda.turn(remark)
+    assert (turn.data["outcome"], turn.data["noted"], turn.data["sources"]) == ("talk", [], [])
+
+
+@pytest.mark.parametrize("order", ["now as a table", "bin day", "more like this", "play something calm"])
+def test_what_is_short_and_no_remark_is_no_small_talk(panda: Panda, order: str) -> None:
+    """Orders, references and things that are looked for are never answered as a greeting."""
+    assert panda.turn(order).data["outcome"] != "talk"
