@@ -195,7 +195,7 @@ def test_a_passage_with_fewer_words_of_the_question_is_left_out(panda: Panda) ->
 
 
 def test_a_question_without_a_subject_goes_on_with_the_last(panda: Panda) -> None:
-    """It is read with the last question and what answered that."""
+    """The last question, and the line that answered it, say what "it" is."""
     write_note(panda.user_directory, "lock.md", LOCK)
     assert "8 February" in panda.turn("when is the bottom gate stoppage", "--session", "lock").response
     assert "cill" in panda.turn("and what's it for?", "--session", "lock").response
@@ -206,7 +206,7 @@ def test_a_question_without_a_subject_goes_on_with_the_last(panda: Panda) -> Non
     ["phew, what a day", "haha fair enough", "oh well, they're finally asleep", "what a lovely evening"],
 )
 def test_a_remark_is_neither_noted_nor_looked_for(panda: Panda, remark: str) -> None:
-    """It sounds like a question or a statement, and names no source."""
+    """Nothing is noted and no source is named, though some sound like questions or statements."""
     turn = panda.turn(remark)
     assert (turn.data["outcome"], turn.data["noted"], turn.data["sources"]) == ("talk", [], [])
 
