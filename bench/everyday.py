@@ -35,11 +35,16 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
 from panda.retrieval.passages import PassageRanker, RankedPassage, WordCoverage, cut_passages
-from panda.retrieval.selection import MAX_BEHIND, MAX_PASSAGES, answering_passages, describe_passages
+from panda.retrieval.selection import (
+    MAX_BEHIND,
+    MAX_PASSAGES,
+    WEIGHTS,
+    answering_passages,
+    describe_passages,
+)
 from panda.settings import load_settings
 from panda.store.layout import Layout
 
-WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "selection.json"
 LEAST = 0.45
 """Probability from which on passages are called the answer."""
 LEAST_BY_WORDS = 0.4

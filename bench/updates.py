@@ -23,11 +23,10 @@ from bench.asking import asker, make_store, misses
 from bench.logistic import Weights, fit_signed
 from panda.models.layers import LoadedLayers
 from panda.models.models_file import load_models_file
-from panda.retrieval.updates import LEAST_UPDATE, describe_update
+from panda.retrieval.updates import LEAST_UPDATE, WEIGHTS, describe_update
 from panda.settings import load_settings
 
 PAIRS = Path(__file__).parent / "told_pairs.jsonl"
-WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "updates.json"
 _PARTS = 10
 _SIGNS = np.array([0, 0, 0, 0, 1, 1, 1, -1, -1, -1, -1, -1, 1, 1, 0])
 """Of a constant and of the values of `describe_update`: where it is 0, any sign is right."""

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import msgspec
 
+from panda.models.regression import measure_probability, read_weights
 from panda.offline.encoded_texts import CLASSIFIERS, Encode, Vectors, cosines
 from panda.retrieval.passages import measure_coverage, nearest_cosines
 
@@ -29,9 +29,8 @@ class AnswerWeights(msgspec.Struct, frozen=True):
     """Of a constant 1, then of the values of `describe_closest` in their order."""
 
 
-@cache
 def load_weights() -> AnswerWeights:
-    return msgspec.json.decode((CLASSIFIERS / "answer.json").read_bytes(), type=AnswerWeights)
+    return read_weights(CLASSIFIERS / "answer.json", AnswerWeights)
 
 
 def answer_probabilities(
@@ -46,8 +45,7 @@ def answer_probabilities(
     other the less the further behind that it is.
     """
     closeness, values = describe_closest(question, lines, encode, words_of)
-    total = math.fsum(weight * value for weight, value in zip(weights.weights, [1.0, *values], strict=True))
-    probability = 1 / (1 + math.exp(-total))
+    probability = measure_probability(weights.weights, values)
     return [probability * math.exp(-_BEHIND * (max(closeness) - near)) for near in closeness]
 
 

@@ -1,15 +1,14 @@
 """Which of the closest passages answer a question, and whether they surely do. Pure."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
 
 from panda.language.words import split_terms
 from panda.memory.node import is_statement_id
+from panda.models.regression import measure_probability, read_weights
 from panda.retrieval.passages import RankedPassage, WordCoverage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
 from panda.retrieval.updates import is_of_another
@@ -24,7 +23,7 @@ MAX_BEHIND = 0.2
 """How far behind the closest a passage may be to be part of the answer."""
 MAX_BEHIND_LATER = 0.4
 """The same of what the user told after the closest was told: it may correct it."""
-_WEIGHTS_FILE = "selection.json"
+WEIGHTS = Path(__file__).with_name("selection.json")
 _MAX_MISSING = 2
 _UNRELATED = 0.25
 """Assumed closeness of a runner-up where there are too few passages."""
@@ -67,11 +66,9 @@ def select_passages(
     near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
         return Selection((), 0.0, is_sure=False)
-    weights = _load_weights()
-    values = [1.0, *describe_passages(query, ranked_passages, coverage)]
+    weights = read_weights(WEIGHTS, SelectionWeights)
     used = weights.by_words if coverage is None else weights.weights
-    total = math.fsum(weight * value for weight, value in zip(used, values, strict=True))
-    probability = 1 / (1 + math.exp(-total))
+    probability = measure_probability(used, describe_passages(query, ranked_passages, coverage))
     is_sure = probability >= (weights.least_by_words if coverage is None else weights.least)
     return Selection(
         tuple(answering_passages(query, near) if is_sure else near), round(probability, 4), is_sure=is_sure
@@ -155,9 +152,3 @@ def _lead(ranked_passages: Sequence[RankedPassage], place: int) -> float:
         else min(_UNRELATED, ranked_passages[-1].closeness)
     )
     return ranked_passages[0].closeness - other
-
-
-@cache
-def _load_weights() -> SelectionWeights:
-    text = files("panda.retrieval").joinpath(_WEIGHTS_FILE).read_bytes()
-    return msgspec.json.decode(text, type=SelectionWeights)

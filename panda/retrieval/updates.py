@@ -1,13 +1,12 @@
 """Whether what was told later replaces what was told before, or is about another thing. Pure."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache, cached_property, lru_cache
-from importlib.resources import files
+from functools import cached_property, lru_cache
 from itertools import takewhile
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -19,9 +18,10 @@ from panda.language.text import plain_signs
 from panda.language.words import FUNCTION_WORDS, alternatives, phrases, read_words, split_terms
 from panda.messages.clauses import says_otherwise
 from panda.messages.wording import is_past_form
+from panda.models.regression import measure_probability, read_weights
 
 _WORDS_FILE = "update_words.txt"
-_WEIGHTS_FILE = "updates.json"
+WEIGHTS = Path(__file__).with_name("updates.json")
 _WORD = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
 _POSSESSIVE = re.compile(r"(?:'s|(?<=s)')\Z")
 _BEGINS_WITH_PRONOUN = lazy_pattern(
@@ -255,12 +255,5 @@ def describe_update(query: str, earlier: str, later: str) -> list[float]:
 
 def measure_update(query: str, earlier: str, later: str) -> float:
     """Return how likely a later statement replaces what an earlier one says to a query, 0 to 1."""
-    values = [1.0, *describe_update(query, earlier, later)]
-    total = math.fsum(weight * value for weight, value in zip(_load_weights().weights, values, strict=True))
-    return 1 / (1 + math.exp(-total))
-
-
-@cache
-def _load_weights() -> UpdateWeights:
-    text = files("panda.retrieval").joinpath(_WEIGHTS_FILE).read_bytes()
-    return msgspec.json.decode(text, type=UpdateWeights)
+    weights = read_weights(WEIGHTS, UpdateWeights).weights
+    return measure_probability(weights, describe_update(query, earlier, later))
