@@ -84,6 +84,8 @@ def read_polarity(clause: str) -> Polarity:
     if not denials:
         return Polarity(dict(_one_of_two(word.stem, is_affirmed=True) for word in words))
     start, end = denials[0].span()
+    if clause.startswith(",", end):  # "no, due on Friday": it answers, and denies nothing behind it
+        return Polarity({}, is_sure=False)
     denied = next((word for word in words if word.start >= end), None)
     if denied is None and denials[0][0].lower() not in read_words("polarity_words.txt", "behind"):
         return Polarity({}, is_sure=False)
