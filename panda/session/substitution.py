@@ -193,8 +193,8 @@ def _telling(text: str) -> list[str]:
     return [word for word in _WORD.findall(text) if _is_telling(word, common)]
 
 
-def _is_telling(word: str, common_words: frozenset[str]) -> bool:
-    return {word.lower(), _without_possessive(word).lower()}.isdisjoint(common_words)
+def _is_telling(word: str, common: frozenset[str]) -> bool:
+    return {word.lower(), _without_possessive(word).lower()}.isdisjoint(common)
 
 
 def _without_possessive(word: str) -> str:
