@@ -27,7 +27,7 @@ RULES: Mapping[str, tuple[str, _Replacement]] = {
     "closest-items": ("panda.phases.quotation.closest_items", lambda passage: passage.lines),
     "fewer-words": ("panda.retrieval.selection._has_fewer_words", _no),
     "told-since": ("panda.phases.quotation.told_since", lambda turn, lines, *_: Since(tuple(lines), {})),
-    "covered-best": ("panda.session.message._best_covered", lambda message, ways: ways[0]),
+    "likeliest": ("panda.session.message._likeliest", lambda message, ways: ways[0]),
     "asked-anew": ("panda.session.message.ask_anew", _nothing),
     "small-talk": ("panda.session.message._is_only_talk", _no),
     "whole-names": ("panda.retrieval.passages._needs_itself", _no),

@@ -26,7 +26,6 @@ from panda.models.model_contract import Layers
 from panda.models.models_file import OFFLINE
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.coordinator import Coordinator
-from panda.phases.coverage import SavedCoverage
 from panda.phases.kept import listed_things
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
@@ -35,6 +34,7 @@ from panda.phases.recipe_request import write_draft
 from panda.phases.reflection import Reflection
 from panda.phases.running_turn import Turn, check_query
 from panda.phases.save import Save
+from panda.phases.saved_answers import SavedAnswers
 from panda.phases.statements import Noting
 from panda.phases.synthesizer import Synthesizer
 from panda.phases.turn_evidence import ClosestLines
@@ -152,7 +152,7 @@ class App:
             clock=self._now,
         )
         phases = (
-            QueryAnalyzer(executor, reader, closest, SavedCoverage(retriever, reader, ranker)),
+            QueryAnalyzer(executor, reader, closest, SavedAnswers(retriever, reader, ranker)),
             Reflection(executor, reader, retriever, closest),
             self.gatherer,
             Planner(executor, self._tools_of, closest, ranker),

@@ -29,7 +29,6 @@ from panda.messages.mentions import find_pronouns, names_nothing
 from panda.messages.questions import asks_again, is_question
 from panda.messages.reading import Mood, Reading, check_reading
 from panda.messages.wording import content_stems, is_undecided, leaves_out
-from panda.phases.coverage import SavedCoverage
 from panda.phases.kept import (
     Kept,
     Meant,
@@ -45,6 +44,7 @@ from panda.phases.named_turns import check_named_turns
 from panda.phases.phase_contract import PhaseResult
 from panda.phases.recipe_request import ask, describe_turns
 from panda.phases.running_turn import Turn
+from panda.phases.saved_answers import SavedAnswers
 from panda.phases.turn_evidence import ClosestLines
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import find_entities, find_names, find_query_words
@@ -250,7 +250,7 @@ class QueryAnalyzer:
     executor: RecipeExecutor  # asks the recipes
     reader: NodeReader  # loads the nodes that a reference may mean
     closest: ClosestLines  # finds what a wish to forget means
-    saved: SavedCoverage  # says which way to read a reference finds something
+    saved: SavedAnswers  # says which way to read a reference is answered
 
     def run(self, turn: Turn) -> PhaseResult:
         self.reader.check_memory()
@@ -279,7 +279,7 @@ class QueryAnalyzer:
             follow_up=going_on[0] if going_on else None,
             names_kept=partial(self._names_kept, turn.query),
             has_documents=bool(turn.documents),
-            measure_coverage=partial(self.saved.measure, turn),
+            measure_answer=partial(self.saved.measure, turn),
         )
         kept_options = [
             Option(node_id, text, (node_id,))

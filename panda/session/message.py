@@ -24,8 +24,8 @@ from panda.messages.periods import find_periods
 from panda.messages.questions import asks_for, is_question, plain_recap, wants_whole
 from panda.messages.reading import Agreement, Clause, Days, Excluded, Mood, Reading, Referred, overall_mood
 from panda.messages.turn_numbers import named_turns
-from panda.messages.wording import foreign_mood, leaves_out, plain_agreement, plain_mood
-from panda.retrieval.relevance import find_entities
+from panda.messages.wording import content_stems, foreign_mood, leaves_out, plain_agreement, plain_mood
+from panda.retrieval.relevance import find_entities, find_query_words
 from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import (
     find_decisions,
@@ -38,9 +38,9 @@ from panda.store.carry import Carry, Entity
 from panda.store.node_id import NodeKind
 
 _BETTER = 0.05
-"""How much better its words must be covered for a message to be read as if it referred to nothing."""
-_CLEARLY_BETTER = 0.1
-"""The same of a message that begins with "and" or "what about"."""
+"""How much more likely answered a message must be, read otherwise than it seems to be meant."""
+_MOST_JOINED = 2
+"""Telling words that a message has at most which is also read together with the last question."""
 _SURELY_TALK = 0.7
 """Probability from which on a message is small talk."""
 _SURELY_TALK_FOREIGN = 0.8
@@ -166,10 +166,10 @@ class UserMessage:
     follow_up: FollowUp | None = None
     names_kept: Callable[[], bool] = lambda: False  # whether each word of it stands in what is kept
     has_documents: bool = False  # whether documents were handed over with it
-    measure_coverage: Callable[[str, Collection[str]], float] = lambda text, excluded: 0.0
+    measure_answer: Callable[[str, Collection[str]], float] = lambda text, excluded: 0.0
     """
-    Find the passage closest to a text, leaving some nodes out, and return how well it covers the words of
-    the message, 0 to 1.
+    Return how likely what is saved, without some nodes, answers a text, and how well it covers the words of
+    the message: the product of both, 0 to 1.
     """
 
     @property
@@ -220,14 +220,13 @@ def interpret(
     asked = query if references.refs else asked_part(query, reading)
     named = references.resolved_query(asked, written)
     resolved = follow_up.resolved_query if follow_up and not written else named
-    anew = _asked_anew(message, references) if reading.mood == "asks" else None
-    goes_on = follow_up is not None or references.are_descriptions
-    if anew is not None or (reading.mood == "asks" and goes_on):
-        ways = [way for way in (anew, resolved, named, asked) if way is not None]
-        resolved = _best_covered(message, ways)
+    if reading.mood == "asks" and not written and (references.are_descriptions or not references.refs):
+        anew, joined = _asked_anew(message, references)
+        ways = [way for way in (anew, resolved, named, asked, joined) if way is not None]
+        resolved = _likeliest(message, ways)
         if follow_up and resolved != follow_up.resolved_query:
             follow_up = None
-        if resolved == asked:
+        if resolved != named:
             references = references.unresolved()
         reading = _read_with(message, references, signals, follow_up)
     return Interpretation(
@@ -242,32 +241,36 @@ def _read_with(
     return read_message(message, references, signals, goes_on=goes_on)
 
 
-def _asked_anew(message: UserMessage, references: References) -> str | None:
-    """Return the last question asked of what a message names, where nothing else says what it refers to."""
+def _asked_anew(message: UserMessage, references: References) -> tuple[str | None, str | None]:
+    """
+    Return the last question asked of what a short message names, in the place of what is like it there, and
+    the message joined with the words of that question; None where something else says what it refers to.
+    """
     recent = [recent_turn.user for recent_turn in message.carry.recent_turns[-_MOST_ASKED_IN_TURN:]]
-    return ask_anew(message.query, ask_in_turn(recent)) if recent and not references.refs else None
+    if not recent or references.refs:
+        return None, None
+    last = ask_in_turn(recent)
+    is_short = len(content_stems(message.query)) <= _MOST_JOINED
+    joined = f"{message.query} {' '.join(find_query_words(last))}" if is_short else None
+    return ask_anew(message.query, last), joined
 
 
-def _best_covered(message: UserMessage, ways: Sequence[str]) -> str:
+def _likeliest(message: UserMessage, ways: Sequence[str]) -> str:
     """
-    Return the way to read a message whose closest passage covers the message's own words best; a later way
-    must be better than those before it, and that clearly where the message begins as what goes on.
+    Return the way to read a message that what is saved most likely answers; the first, as which it seems to
+    be meant, unless another is clearly better.
     """
-    best, *others = dict.fromkeys(ways)
-    margin = _CLEARLY_BETTER if begins_as_follow_up(message.query) else _BETTER
     going_on = message.follow_up
 
     def measure(way: str) -> float:
         goes_on = going_on is not None and way == going_on.resolved_query
-        return message.measure_coverage(way, going_on.told_ids if going_on and goes_on else ())
+        return message.measure_answer(way, going_on.told_ids if going_on and goes_on else ())
 
-    highest = measure(best) if others else 0.0
-    for way in others:
-        coverage = measure(way)
-        if coverage > highest + margin:
-            best = way
-            highest = coverage
-    return best
+    first, *others = dict.fromkeys(ways)
+    if not others:
+        return first
+    measured = {first: measure(first) + _BETTER, **{way: measure(way) for way in others}}
+    return max(measured, key=measured.__getitem__)
 
 
 def read_message(
@@ -348,7 +351,8 @@ def _asks_on(message: UserMessage, references: References) -> bool:
     recent = message.carry.recent_turns
     if not recent or not is_question(recent[-1].user) or not begins_as_follow_up(message.query):
         return False
-    return _asked_anew(message, references) is not None
+    anew, _ = _asked_anew(message, references)
+    return anew is not None
 
 
 def _asks(reading: Reading) -> bool:

@@ -1,9 +1,10 @@
-"""How well what is saved covers the words of a message, read one way or another."""
+"""How likely what is saved answers a message that is read one way or another."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from panda.memory.reader import NodeReader, find_node
+from panda.phases.near_passages import select_closest
 from panda.phases.running_turn import Turn
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.passages import PassageRanker, cut_passages
@@ -14,8 +15,8 @@ _LOOKED_AT = 20
 
 
 @dataclass(frozen=True)
-class SavedCoverage:
-    """Finds the passage that is closest to a text and compares it with the query of a turn."""
+class SavedAnswers:
+    """Finds the passages that are closest to a text and compares them with it and the query of a turn."""
 
     retriever: Retriever
     reader: NodeReader
@@ -23,8 +24,8 @@ class SavedCoverage:
 
     def measure(self, turn: Turn, text: str, excluded: Collection[str]) -> float:
         """
-        Return how well the passage that is closest to a text covers the telling words of the turn's query,
-        0 to 1.
+        Return how likely the closest passages answer a text, times how well the closest one covers the
+        telling words of the turn's query, 0 to 1.
 
         Args:
             excluded: Ids of nodes that are not looked at.
@@ -36,4 +37,5 @@ class SavedCoverage:
         if not ranked:
             return 0.0
         coverage = self.ranker.measure_coverage(turn.query, ranked[0].passage)
-        return coverage.mean if coverage else share_of_words(turn.query, ranked[0].passage.encoded)
+        covered = coverage.mean if coverage else share_of_words(turn.query, ranked[0].passage.encoded)
+        return select_closest(text, ranked, self.ranker).probability * covered
