@@ -23,7 +23,13 @@ from panda.phases.kept import terms_of
 from panda.phases.running_turn import Turn
 from panda.phases.turn_evidence import ClosestLines, score_of
 from panda.retrieval.relevance import folded_names, measure_closeness
-from panda.retrieval.updates import LEAST_UPDATE, asks_for_past, is_of_another, measure_update
+from panda.retrieval.updates import (
+    LEAST_UPDATE,
+    asks_for_past,
+    begins_with_pronoun,
+    is_of_another,
+    measure_update,
+)
 from panda.store.fact_records import Assertion, SaidKind, Subject, Value
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
@@ -37,8 +43,10 @@ _AHEAD = 0.15
 """How much closer the corrected statement must be than any other."""
 _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
-_OF_ONE_THING = 0.35
+_OF_ONE_THING = 0.45
 """Least closeness of a newer statement to the line that it outdates, or to the query."""
+_REFERS_BACK = 0.35
+"""The same of one that begins with a pronoun."""
 _ASKED_FOR = 0.3
 """Least closeness to the query of a newer statement that adds to a line."""
 _SURELY = 0.8
@@ -265,13 +273,16 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
             later_line = later_statement.line
             earlier = statements.get(item)
             goes_on = earlier is not None and later_statement.goes_on_from(earlier)
-            place = "instead" if goes_on else _place(turn.meant, own, later_statement, score_of(near))
+            is_next = earlier is not None and later_statement is later[0]
+            place = (
+                "instead" if goes_on else _place(turn.meant, own, later_statement, score_of(near), is_next)
+            )
             is_near = later_statement.is_asked_on or not names.isdisjoint(
                 split_words(later_line.text.lower())
             )
             if lacks and few and is_near and count_kind(later_line.text, str(kind)):
                 adds = {later_line.item: later_line}  # the newest
-            if place in ("instead", "before") and few:
+            if place in ("instead", "before") and (few or earlier is not None):
                 before.add(item)
                 is_replaced = place == "instead" and earlier is not None and not asks_past
                 if turn.reading.now or is_replaced:
@@ -341,7 +352,7 @@ def _later_than(line: Line, statements: Sequence[_Told], reader: NodeReader) -> 
     ]
 
 
-def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | None:
+def _place(query: str, line: Line, statement: _Told, near: float, is_next: bool) -> _Place | None:
     """
     Return where a newer statement is shown beside a line: instead of a line that it surely outdates, before
     one that it rather outdates, behind one that it adds to; None if it is about another thing or is far from
@@ -349,6 +360,7 @@ def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | No
 
     Args:
         near: How close the statement is to the line.
+        is_next: Whether the line is the statement that was told right before.
     """
     earlier_text = f"{line.above} {line.text}"
     later_text = statement.line.text
@@ -357,7 +369,9 @@ def _place(query: str, line: Line, statement: _Told, near: float) -> _Place | No
     if not shares or is_of_another(query, earlier_text, later_text):
         return None
     denies = not denied_terms(later_text).isdisjoint(terms_of(earlier_text))
-    is_near = denies or statement.is_asked_on or max(near, score_of(statement.line)) >= _OF_ONE_THING
+    least = _REFERS_BACK if begins_with_pronoun(later_text) else _OF_ONE_THING
+    is_near = denies or statement.is_asked_on or max(near, score_of(statement.line)) >= least
+    is_near |= is_next and begins_with_pronoun(later_text)
     probability = measure_update(query, earlier_text, later_text) if is_near else 0.0
     if probability >= LEAST_UPDATE:
         return "instead" if probability >= _SURELY else "before"

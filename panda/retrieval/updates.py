@@ -210,6 +210,16 @@ def asks_for_past(query: str) -> bool:
     return phrases(_WORDS_FILE, "asks_past").search(plain_signs(query)) is not None
 
 
+def begins_with_pronoun(statement: str) -> bool:
+    """
+    Return whether a statement begins with what stands for something that was named before.
+
+    >>> begins_with_pronoun("And it costs 4 now."), begins_with_pronoun("The tent costs 4.")
+    (True, False)
+    """
+    return _BEGINS_WITH_PRONOUN.match(plain_signs(statement)) is not None
+
+
 def describe_update(query: str, earlier: str, later: str) -> list[float]:
     """
     Return what the probability is worked out from that a later statement replaces an earlier one.
@@ -241,7 +251,7 @@ def describe_update(query: str, earlier: str, later: str) -> list[float]:
         float(min(_MOST_COUNTED, len(new))),
         float(phrases(_WORDS_FILE, "changes").search(plain) is not None),
         float(says_otherwise(later)),
-        float(_BEGINS_WITH_PRONOUN.match(plain) is not None),
+        float(begins_with_pronoun(later)),
         float(phrases(_WORDS_FILE, "adds").search(plain) is not None),
         float(bool(before.values) and not after.values),
         float(any(kind not in kinds for kind, _ in after.values)),
