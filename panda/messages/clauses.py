@@ -14,7 +14,7 @@ from panda.messages.matching import is_foreign
 from panda.messages.questions import is_question
 from panda.messages.reading import Change, Clause, Mood, Statement
 
-SURE = 0.82
+SURE = 0.75
 """How probable it must be that a clause tells for it to be kept and nothing else."""
 _SURE_OF_QUESTION_WORD = 0.95
 """The same of one that begins as a question does."""
@@ -40,6 +40,7 @@ _SHORT = read_words("abbreviations.txt", "never_last") | read_words("abbreviatio
 _WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
 _BEGINS = lazy_pattern(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
 _STARTS_WH = lazy_pattern(rf"{_WH}\b", re.IGNORECASE)
+_STARTS_WITH_VERB = lazy_pattern(r"(?:is|are|isn't|aren't|does|doesn't)\s", re.IGNORECASE)
 
 
 Moods = Mapping[str, Mapping[Mood, float]]
@@ -127,7 +128,9 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             mood = best_mood(read)
             sure = read.get("tells", 0.0)
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
-            if sure < _SURE_OF_QUESTION_WORD and _STARTS_WH.match(text) and mood == "tells":
+            asks_by_word = sure < _SURE_OF_QUESTION_WORD and _STARTS_WH.match(text)
+            asks_by_verb = sure < SURE and _STARTS_WITH_VERB.match(text)
+            if mood == "tells" and (asks_by_word or asks_by_verb):
                 mood = "asks"
                 sure = 0.0
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):

@@ -11,7 +11,7 @@ from panda.memory.node import is_statement_id
 from panda.models.regression import measure_probability, read_weights
 from panda.retrieval.passages import RankedPassage, WordCoverage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
-from panda.retrieval.updates import is_of_another
+from panda.retrieval.updates import is_of_another, is_of_others
 
 MAX_PASSAGES = 3
 """Passages that are shown, as an answer or as what is closest."""
@@ -63,16 +63,27 @@ def select_passages(
         ranked_passages: Closest first; at least the first four, if there are so many.
         coverage: How well the closest covers the query's words; None where words alone count.
     """
+    of_user = _of_user(query, ranked_passages)
+    ranked_passages = of_user or ranked_passages
     near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
         return Selection((), 0.0, is_sure=False)
     weights = read_weights(WEIGHTS, SelectionWeights)
     used = weights.by_words if coverage is None else weights.weights
     probability = measure_probability(used, describe_passages(query, ranked_passages, coverage))
-    is_sure = probability >= (weights.least_by_words if coverage is None else weights.least)
+    is_sure = bool(of_user) and probability >= (weights.least_by_words if coverage is None else weights.least)
     return Selection(
         tuple(answering_passages(query, near) if is_sure else near), round(probability, 4), is_sure=is_sure
     )
+
+
+def _of_user(query: str, ranked_passages: Sequence[RankedPassage]) -> Sequence[RankedPassage]:
+    """Return the passages without statements of what others have, where the query asks for the user's own."""
+    return [
+        ranked
+        for ranked in ranked_passages
+        if not (is_statement_id(ranked.best.node) and is_of_others(query, ranked.best.text))
+    ]
 
 
 def answering_passages(query: str, nearest: Sequence[RankedPassage]) -> list[RankedPassage]:

@@ -200,6 +200,21 @@ def is_of_another(query: str, answer: str, candidate: str) -> bool:
     return _read(candidate).is_of_another_than(_read(answer), _read(query))
 
 
+def is_of_others(query: str, statement: str) -> bool:
+    """
+    Return whether a statement tells of somebody else's what a query asks about as the user's own.
+
+    >>> is_of_others("When is my birthday?", "My mother's birthday is on 5 May.")
+    True
+    >>> is_of_others("When is my birthday?", "My birthday is on 14 May, Ida's birthday on 5 May.")
+    False
+    """
+    told = _read(statement)
+    pairs = zip(told.words, told.words[1:], strict=False)
+    of_others = {following.term for word, following in pairs if word.is_owner and following.is_telling}
+    return not (_read(query).owned_by("first") & of_others).issubset(told.owned_by("first"))
+
+
 def asks_for_past(query: str) -> bool:
     """
     Return whether a query asks how things were before.

@@ -294,7 +294,7 @@ def read_message(
     is_recap = signals.is_recap if signals else plain_recap(query)
     periods = find_periods(query, message.sent_at)
     answers = message.is_open and agreement != "neither"
-    talks = _is_only_talk(query, signals) and not answers and not goes_on and mood != "orders"
+    talks = _is_only_talk(query, signals) and not answers and not goes_on
     is_recap &= not talks
     if message.has_documents:  # a message beside a document is about that
         is_recap = False
