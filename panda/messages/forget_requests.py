@@ -80,7 +80,7 @@ _WANTS_IT_GONE = lazy_pattern(
 _MESSAGE_CHARS = 400  # a longer message is a text, not an order
 _STATEMENT_CHARS = 2_000  # a longer statement goes as a whole
 _START = rf"(?:(?:{_LEAD})\b[\s,!.]*)*"
-_CORRECTS = lazy_pattern(rf"\A{_START}(?:no|wait|sorry|actually)?[\s,]*", re.IGNORECASE)
+_CORRECTS = lazy_pattern(rf"\A{_START}(?:(?:no|wait|sorry|actually)\b[\s,]*)*", re.IGNORECASE)
 _ORDER = lazy_pattern(
     rf"{_START}(?:(?P<strong>{_VERB})|(?P<weak>{_WEAK_VERB}))(?![\w'’-])(?!\s+(?:to|how|me\s+nots?)\b)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,

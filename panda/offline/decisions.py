@@ -27,7 +27,7 @@ from panda.steps.request import Request
 
 _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
-    "phase0_query_analyzer": (query_analysis.analyse_query, 7),
+    "phase0_query_analyzer": (query_analysis.analyse_query, 8),
     "phase1_reflection": (clarity.reflect, 2),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
     "phase2_2_synthesis": (gathering.quote_lines, 2),
@@ -46,7 +46,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase4_research_report": (researching.report, 1),
     "phase4_choose_action": (page_actions.choose_action, 2),
     "phase4_memory_statement": (facts.judge_statement, 2),
-    "phase5_synthesizer": (quoting.quote_answer, 7),
+    "phase5_synthesizer": (quoting.quote_answer, 8),
     "memory_reflect": (facts.choose_facts, 1),
     "phase7_summarizer": (summary.summarise, 1),
 }

@@ -43,14 +43,18 @@ _AHEAD = 0.15
 """How much closer the corrected statement must be than any other."""
 _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
-_OF_ONE_THING = 0.45
-"""Least closeness of a newer statement to the line that it outdates, or to the query."""
+_OF_ONE_THING = 0.5
+"""Least closeness of a newer statement to the line that it outdates."""
+_OF_QUERY = 0.45
+"""The same to the query."""
 _REFERS_BACK = 0.35
 """The same of one that begins with a pronoun."""
 _ASKED_FOR = 0.3
 """Least closeness to the query of a newer statement that adds to a line."""
 _SURELY = 0.8
 """Probability from which on a newer statement is shown instead of the one that it outdates."""
+_MOST_TURNS_BETWEEN = 3
+"""Turns within which what refers to something means what was told right before."""
 _Place = Literal["instead", "before", "behind"]
 _BEHIND = 0.15
 """How much less close to the query than the outdated line a newer statement may be."""
@@ -236,10 +240,14 @@ class _Told:
     source_turn: int | None
 
     def goes_on_from(self, earlier: "_Told") -> bool:
-        """Return whether it says what has become of what the last turn told ("they moved it to the 9th")."""
-        if self.source_turn is None or earlier.source_turn != self.source_turn - 1:
+        """
+        Return whether it says what has become of what was told right before, a few turns ago at most ("they
+        moved it to the 9th").
+        """
+        if self.source_turn is None or earlier.source_turn is None:
             return False
-        return refers_back(self.line.text)
+        turns = self.source_turn - earlier.source_turn
+        return 0 < turns <= _MOST_TURNS_BETWEEN and refers_back(self.line.text)
 
 
 def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: ClosestLines) -> Since:
@@ -272,8 +280,8 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
         ):
             later_line = later_statement.line
             earlier = statements.get(item)
-            goes_on = earlier is not None and later_statement.goes_on_from(earlier)
             is_next = earlier is not None and later_statement is later[0]
+            goes_on = is_next and earlier is not None and later_statement.goes_on_from(earlier)
             place = (
                 "instead" if goes_on else _place(turn.meant, own, later_statement, score_of(near), is_next)
             )
@@ -282,7 +290,7 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
             )
             if lacks and few and is_near and count_kind(later_line.text, str(kind)):
                 adds = {later_line.item: later_line}  # the newest
-            if place in ("instead", "before") and (few or earlier is not None):
+            if place == "instead" or (place == "before" and (few or earlier is not None)):
                 before.add(item)
                 is_replaced = place == "instead" and earlier is not None and not asks_past
                 if turn.reading.now or is_replaced:
@@ -292,7 +300,11 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
                 last[later_line.item] = later_line
         first |= adds
     newest = sorted(first, key=lambda item: statements[item].at, reverse=True)[:_MOST]
-    combined = {**{item: first[item] for item in newest}, **quoted, **dict([*last.items()][:_MOST])}
+    told = {item: first[item] for item in newest}
+    if newest:
+        told |= {item: line for item, line in quoted.items() if item in statements}
+    in_front = sorted(told, key=lambda item: statements[item].at, reverse=True)
+    combined = {**{item: told[item] for item in in_front}, **quoted, **dict([*last.items()][:_MOST])}
     standing = {item: line for item, line in combined.items() if item not in gone}
     every = _with_keys_joined(standing, statements)
     leads = {
@@ -370,8 +382,8 @@ def _place(query: str, line: Line, statement: _Told, near: float, is_next: bool)
         return None
     denies = not denied_terms(later_text).isdisjoint(terms_of(earlier_text))
     least = _REFERS_BACK if begins_with_pronoun(later_text) else _OF_ONE_THING
-    is_near = denies or statement.is_asked_on or max(near, score_of(statement.line)) >= least
-    is_near |= is_next and begins_with_pronoun(later_text)
+    is_near = near >= least or score_of(statement.line) >= _OF_QUERY
+    is_near |= denies or statement.is_asked_on or (is_next and begins_with_pronoun(later_text))
     probability = measure_update(query, earlier_text, later_text) if is_near else 0.0
     if probability >= LEAST_UPDATE:
         return "instead" if probability >= _SURELY else "before"

@@ -63,15 +63,16 @@ def select_passages(
         ranked_passages: Closest first; at least the first four, if there are so many.
         coverage: How well the closest covers the query's words; None where words alone count.
     """
-    of_user = _of_user(query, ranked_passages)
-    ranked_passages = of_user or ranked_passages
+    own = _of_user(query, ranked_passages)
+    is_known = bool(own) and own[0].closeness >= ranked_passages[0].closeness - MAX_BEHIND
+    ranked_passages = own if is_known else ranked_passages
     near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
         return Selection((), 0.0, is_sure=False)
     weights = read_weights(WEIGHTS, SelectionWeights)
     used = weights.by_words if coverage is None else weights.weights
     probability = measure_probability(used, describe_passages(query, ranked_passages, coverage))
-    is_sure = bool(of_user) and probability >= (weights.least_by_words if coverage is None else weights.least)
+    is_sure = is_known and probability >= (weights.least_by_words if coverage is None else weights.least)
     return Selection(
         tuple(answering_passages(query, near) if is_sure else near), round(probability, 4), is_sure=is_sure
     )

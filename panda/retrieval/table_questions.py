@@ -56,6 +56,7 @@ _MOST_DECIMALS = 2
 _LEAST_TYPED_CHARS = 5
 """Letters from which on a word may be one of the vocabulary with a typing error."""
 _DAYS_OF_YEAR = 366
+_COUNTED = lazy_pattern(rf"\b(?:{alternatives(_WORDS_FILE, 'counted')}) ([\w-]+)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d(?:[\d.,' ]*\d)?")
 _DECIMALS = re.compile(r"([.,])(\d{1,2})\Z")
 _HOURS = re.compile(r"\dh|\d h")
@@ -198,7 +199,11 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if operation == "compare":
         return _compare(question, table, closeness)
     is_number_asked = operation == "count" and find_bound(question.plain) is None
-    if is_number_asked and (table.is_series or _counts_values(question, table)):
+    is_of_values = table.is_series or _counts_values(question, table)
+    counted = _counted_column(question, table)
+    if operation == "sum" and counted is not None:
+        operation = "count"
+    elif is_number_asked and counted is None and (is_of_values or question.terms & table.unit_terms):
         operation = "sum"
         question = replace(question, operation=operation)
     selected = find_rows(question, table, closeness)
@@ -211,8 +216,11 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if not selected.rows:
         return TableAnswer(operation, table, ())
     if operation == "count":
-        names = ", ".join(_MEMBER_SIGNS.sub(" ", row.name) for row in selected.rows)
-        return TableAnswer(operation, table, selected.rows, str(len(selected.rows)), f"count({names})")
+        names = [row.name for row in selected.rows]
+        if counted is not None and counted != table.columns[0]:
+            names = [*dict.fromkeys(filter(None, (row.cell(counted) for row in selected.rows)))]
+        members = ", ".join(_MEMBER_SIGNS.sub(" ", name) for name in names)
+        return TableAnswer(operation, table, selected.rows, str(len(names)), f"count({members})")
     if operation == "days":
         return _count_days(question, table, selected.rows)
     if table.spread and operation in ("sum", "mean", "max", "min"):
@@ -246,6 +254,16 @@ def _counts_values(question: Question, table: NoteTable) -> bool:
     }
     counted = [column for column in numbers if _telling_terms(split_words(column.lower())) <= question.terms]
     return any(not _is_id_column((column, ""), table.rows) for column in counted)
+
+
+def _counted_column(question: Question, table: NoteTable) -> str | None:
+    """Return the column of texts that a question counts: "how many suppliers"; None of numbers."""
+    match = _COUNTED.search(question.plain)
+    terms = split_terms(match[1]) if match else []
+    named = [column for column in table.columns if terms and split_terms(column)[-1:] == terms]
+    valued = Counter(key for row in table.rows for key in row.values)
+    numbers = {key[0] for key in valued if not _is_in_names(key, table.rows)}
+    return next((column for column in named if column not in numbers), None)
 
 
 def _telling_terms(words: Sequence[str]) -> frozenset[str]:
@@ -499,7 +517,8 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
     keys = []
     for key, count in counts.items():
         filled = sum(row.cell(key[0]) != "" for row in table_rows)
-        if count >= max(1, _LEAST_SHARE * (filled if question.names_column(key[0]) else len(table_rows))):
+        least = _LEAST_SHARE * (filled if question.names_column(key[0]) else len(table_rows))
+        if count >= max(1, least) and not _is_in_names(key, table_rows):
             keys.append(key)
     of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
     others = [key for key in keys if key not in of_time]
@@ -527,6 +546,15 @@ def _is_id_column(column_key: Key, table_rows: Sequence[NoteRow]) -> bool:
     numbers = [row.values[column_key].size for row in table_rows if column_key in row.values]
     is_first = table_rows[0].line.form == "row" and table_rows[0].cells[0][0] == column
     return is_first and not measure and len(set(numbers)) == len(numbers)
+
+
+def _is_in_names(column_key: Key, table_rows: Sequence[NoteRow]) -> bool:
+    """Return whether values are parts of the names in the first column of a table, as 28 of "Tyre 28"."""
+    column, measure = column_key
+    if table_rows[0].line.form != "row" or table_rows[0].cells[0][0] != column or measure in DAYS:
+        return False
+    held = [row for row in table_rows if column_key in row.values]
+    return any(split_words(row.cell(column).replace(row.values[column_key].written, " ")) for row in held)
 
 
 def _describe(column_key: Key, table_rows: Sequence[NoteRow]) -> str:

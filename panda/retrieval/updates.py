@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -209,10 +209,14 @@ def is_of_others(query: str, statement: str) -> bool:
     >>> is_of_others("When is my birthday?", "My birthday is on 14 May, Ida's birthday on 5 May.")
     False
     """
-    told = _read(statement)
-    pairs = zip(told.words, told.words[1:], strict=False)
-    of_others = {following.term for word, following in pairs if word.is_owner and following.is_telling}
-    return not (_read(query).owned_by("first") & of_others).issubset(told.owned_by("first"))
+    words = _read(statement).words
+    of_others = {
+        following.term
+        for word, following in pairwise(words)
+        if word.is_owner and following.is_telling
+    }
+    asked = _read(query).owned_by("first")
+    return not (asked & of_others).issubset(_read(statement).owned_by("first"))
 
 
 def asks_for_past(query: str) -> bool:

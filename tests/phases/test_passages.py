@@ -203,7 +203,14 @@ def test_a_question_without_a_subject_goes_on_with_the_last(panda: Panda) -> Non
 
 @pytest.mark.parametrize(
     "remark",
-    ["phew, what a day", "haha fair enough", "oh well, they're finally asleep", "what a lovely evening"],
+    [
+        "phew, what a day",
+        "haha fair enough",
+        "oh well, they're finally asleep",
+        "what a lovely evening",
+        "bye",
+        "thanks, that helped",
+    ],
 )
 def test_a_remark_is_neither_noted_nor_looked_for(panda: Panda, remark: str) -> None:
     """Nothing is noted and no source is named, though some sound like questions or statements."""
@@ -215,3 +222,19 @@ def test_a_remark_is_neither_noted_nor_looked_for(panda: Panda, remark: str) -> 
 def test_what_is_short_and_no_remark_is_no_small_talk(panda: Panda, order: str) -> None:
     """Orders, references and things that are looked for are never answered as a greeting."""
     assert panda.turn(order).data["outcome"] != "talk"
+
+
+def test_a_message_that_begins_with_its_verb_asks(panda: Panda) -> None:
+    """It is looked for and not noted, though it has no question mark."""
+    write_note(panda.user_directory, "shop.md", "Greta is at school every Monday and Tuesday.\n")
+    turn = panda.turn("is greta at work on tuesdays")
+    assert turn.data["noted"] == []
+    assert "every Monday and Tuesday" in turn.response
+
+
+def test_a_short_question_is_read_with_the_words_of_the_last(panda: Panda) -> None:
+    """Where that is answered more likely than the message alone."""
+    write_note(panda.user_directory, "concert.md", "# Spring concert\n\nTickets 12, under-18s 5.\n")
+    write_note(panda.user_directory, "kids.md", "# Camp\n\nThe kids sleep in the big tent.\n")
+    assert "12" in panda.turn("what are tickets for the spring concert", "--session", "s").response
+    assert "under-18s 5" in panda.turn("for under-18s?", "--session", "s").response

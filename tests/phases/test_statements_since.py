@@ -127,3 +127,35 @@ def test_only_what_holds_of_the_thing_answers(
 def test_the_past_can_be_asked_for(panda: Panda, query: str, statements: tuple[str, str]) -> None:
     """Who asks how it was before is shown both values, also where the newer one does not name the thing."""
     assert f"Before: Told on 2026-01-02: {statements[0]}" in ask(panda, query, *statements)
+
+
+HOURS = "# Workshop\n\nWe open Tuesday to Saturday, 9:00 to 18:00.\n"
+MOVED = "Actually the dentist appointment was moved to 10 March at 9:00."
+
+
+def test_what_was_told_of_another_matter_outdates_nothing(panda: Panda) -> None:
+    """A correction that is far from a line is not put in front of it."""
+    write_note(panda.user_directory, "workshop.md", HOURS)
+    panda.turn("My locker at the gym is number 83.")
+    panda.turn(MOVED)
+    answer = panda.turn("is the workshop open on mondays").response
+    assert "Tuesday to Saturday" in answer
+    assert "Before:" not in answer
+
+
+def test_a_correction_without_its_subject_counts_for_what_was_told_before_it(panda: Panda) -> None:
+    """It may follow a question: what it corrects is the statement that was told last."""
+    panda.turn("Selim's birthday is on 9 June", "--session", "s")
+    panda.turn("when is Selim's birthday?", "--session", "s")
+    panda.turn("no sorry, it's the 19th of June", "--session", "s")
+    answer = panda.turn("when is selims birthday").response
+    assert "19th of June" in answer
+    assert "9 June" not in answer.replace("19th of June", "")
+
+
+def test_the_users_own_is_not_what_somebody_else_has(panda: Panda) -> None:
+    """Where only another's thing is known, nothing surely answers."""
+    panda.turn("Elspeth's passport runs out in August 2031.")
+    turn = panda.turn("when does my passport run out")
+    assert turn.data["outcome"] == "unsure"
+    assert "Elspeth" in turn.data["closest"][0]["text"]

@@ -203,3 +203,34 @@ def test_columns_without_lines(club: Panda, query: str, rows: list[str]) -> None
     names = ["oar bag", "boat trolley", "life jacket", "roof rack", "18.50"]
     asked = names if rows != ["18.50"] else names[-1:]
     assert [name for name in asked if name in answer] == rows
+
+
+PARTS = """item,brand,in_stock,price_eur,supplier
+Chain 11-speed,Kettle,14,28.90,Velodis
+Inner tube 28,Swale,41,6.50,Radhandel
+Tyre Marathon 28,Swale,9,38.00,Radhandel
+Cassette 11-34,Pike,2,89.00,Velodis
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Panda:
+    """A store with a table whose names hold numbers."""
+    panda = Panda(tmp_path_factory.mktemp("shop") / "project")
+    assert panda("init").code == 0
+    write_note(panda.user_directory, "stock.csv", PARTS)
+    return panda
+
+
+@pytest.mark.parametrize(
+    ("query", "figure"),
+    [
+        ("average price of a Swale item", "(6.50 + 38.00) / 2 = 22.25"),
+        ("how many suppliers do we have", "Count: 2"),
+        ("how many items do we get from Velodis", "Count: 2"),
+    ],
+    ids=["a number in a name is no value", "different texts of a column", "rows"],
+)
+def test_what_is_added_and_counted(shop: Panda, query: str, figure: str) -> None:
+    """Values are whole cells; of a column that is named each text counts once."""
+    assert figure in shop.turn(query).response
