@@ -299,12 +299,7 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
             elif place and later_line.item not in quoted:
                 last[later_line.item] = later_line
         first |= adds
-    newest = sorted(first, key=lambda item: statements[item].at, reverse=True)[:_MOST]
-    told = {item: first[item] for item in newest}
-    if newest:
-        told |= {item: line for item, line in quoted.items() if item in statements}
-    in_front = sorted(told, key=lambda item: statements[item].at, reverse=True)
-    combined = {**{item: told[item] for item in in_front}, **quoted, **dict([*last.items()][:_MOST])}
+    combined = {**_newest_first(first, quoted, statements), **quoted, **dict([*last.items()][:_MOST])}
     standing = {item: line for item, line in combined.items() if item not in gone}
     every = _with_keys_joined(standing, statements)
     leads = {
@@ -316,6 +311,24 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
         every[item].item: f"Before: {leads.get(every[item].item, '')}" for item in before if item in every
     }
     return Since(tuple(every.values()), leads)
+
+
+def _newest_first(
+    newer_lines: Mapping[GatheredItem, Line],
+    quoted_lines: Mapping[GatheredItem, Line],
+    told_by_item: Mapping[GatheredItem, _Told],
+) -> dict[GatheredItem, Line]:
+    """Return the newest of the statements that outdate something, with the quoted ones, newest first."""
+
+    def told_at(item: GatheredItem) -> datetime:
+        return told_by_item[item].at
+
+    newest = sorted(newer_lines, key=told_at, reverse=True)[:_MOST]
+    if not newest:
+        return {}
+    in_front = {item: newer_lines[item] for item in newest}
+    in_front |= {item: line for item, line in quoted_lines.items() if item in told_by_item}
+    return {item: in_front[item] for item in sorted(in_front, key=told_at, reverse=True)}
 
 
 def _with_keys_joined(

@@ -211,9 +211,7 @@ def is_of_others(query: str, statement: str) -> bool:
     """
     words = _read(statement).words
     of_others = {
-        following.term
-        for word, following in pairwise(words)
-        if word.is_owner and following.is_telling
+        following.term for word, following in pairwise(words) if word.is_owner and following.is_telling
     }
     asked = _read(query).owned_by("first")
     return not (asked & of_others).issubset(_read(statement).owned_by("first"))

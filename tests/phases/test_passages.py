@@ -225,7 +225,7 @@ def test_what_is_short_and_no_remark_is_no_small_talk(panda: Panda, order: str) 
 
 
 def test_a_message_that_begins_with_its_verb_asks(panda: Panda) -> None:
-    """It is looked for and not noted, though it has no question mark."""
+    """A question without its mark is looked for and not noted."""
     write_note(panda.user_directory, "shop.md", "Greta is at school every Monday and Tuesday.\n")
     turn = panda.turn("is greta at work on tuesdays")
     assert turn.data["noted"] == []
@@ -233,7 +233,7 @@ def test_a_message_that_begins_with_its_verb_asks(panda: Panda) -> None:
 
 
 def test_a_short_question_is_read_with_the_words_of_the_last(panda: Panda) -> None:
-    """Where that is answered more likely than the message alone."""
+    """The way to read it is the one that is answered most likely."""
     write_note(panda.user_directory, "concert.md", "# Spring concert\n\nTickets 12, under-18s 5.\n")
     write_note(panda.user_directory, "kids.md", "# Camp\n\nThe kids sleep in the big tent.\n")
     assert "12" in panda.turn("what are tickets for the spring concert", "--session", "s").response

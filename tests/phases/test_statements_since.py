@@ -144,7 +144,7 @@ def test_what_was_told_of_another_matter_outdates_nothing(panda: Panda) -> None:
 
 
 def test_a_correction_without_its_subject_counts_for_what_was_told_before_it(panda: Panda) -> None:
-    """It may follow a question: what it corrects is the statement that was told last."""
+    """Even behind a question, a correction means the statement that was told last."""
     panda.turn("Selim's birthday is on 9 June", "--session", "s")
     panda.turn("when is Selim's birthday?", "--session", "s")
     panda.turn("no sorry, it's the 19th of June", "--session", "s")
@@ -154,7 +154,7 @@ def test_a_correction_without_its_subject_counts_for_what_was_told_before_it(pan
 
 
 def test_the_users_own_is_not_what_somebody_else_has(panda: Panda) -> None:
-    """Where only another's thing is known, nothing surely answers."""
+    """Another's thing alone surely answers nothing."""
     panda.turn("Elspeth's passport runs out in August 2031.")
     turn = panda.turn("when does my passport run out")
     assert turn.data["outcome"] == "unsure"
