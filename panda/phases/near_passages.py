@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from panda.phases.running_turn import Turn
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
-from panda.retrieval.selection import Selection, select_passages
+from panda.retrieval.selection import Selection, prefer_own, select_passages
 from panda.store.records import Evidence, Line
 
 
@@ -30,5 +30,6 @@ def passages_answer(turn: Turn, evidence: Evidence | None, ranker: PassageRanker
 
 def select_closest(query: str, ranked_passages: Sequence[RankedPassage], ranker: PassageRanker) -> Selection:
     """Return which of the closest passages answer a query, and whether they surely do."""
-    coverage = ranker.measure_coverage(query, ranked_passages[0].passage) if ranked_passages else None
-    return select_passages(query, ranked_passages, coverage)
+    own = prefer_own(query, ranked_passages)
+    coverage = ranker.measure_coverage(query, own[0].passage) if own else None
+    return select_passages(query, own, coverage)

@@ -45,10 +45,10 @@ _OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
 _OF_ONE_THING = 0.5
 """Least closeness of a newer statement to the line that it outdates."""
-_OF_QUERY = 0.45
-"""The same to the query."""
 _REFERS_BACK = 0.35
 """The same of one that begins with a pronoun."""
+_OF_QUERY = 0.45
+"""Least closeness of a newer statement to the query where it is farther from the line."""
 _ASKED_FOR = 0.3
 """Least closeness to the query of a newer statement that adds to a line."""
 _SURELY = 0.8

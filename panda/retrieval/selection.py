@@ -63,28 +63,31 @@ def select_passages(
         ranked_passages: Closest first; at least the first four, if there are so many.
         coverage: How well the closest covers the query's words; None where words alone count.
     """
-    own = _of_user(query, ranked_passages)
-    is_known = bool(own) and own[0].closeness >= ranked_passages[0].closeness - MAX_BEHIND
-    ranked_passages = own if is_known else ranked_passages
     near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
         return Selection((), 0.0, is_sure=False)
     weights = read_weights(WEIGHTS, SelectionWeights)
     used = weights.by_words if coverage is None else weights.weights
     probability = measure_probability(used, describe_passages(query, ranked_passages, coverage))
-    is_sure = is_known and probability >= (weights.least_by_words if coverage is None else weights.least)
+    least = weights.least_by_words if coverage is None else weights.least
+    is_sure = probability >= least and not _is_of_others(query, near[0])
     return Selection(
         tuple(answering_passages(query, near) if is_sure else near), round(probability, 4), is_sure=is_sure
     )
 
 
-def _of_user(query: str, ranked_passages: Sequence[RankedPassage]) -> Sequence[RankedPassage]:
-    """Return the passages without statements of what others have, where the query asks for the user's own."""
-    return [
-        ranked
-        for ranked in ranked_passages
-        if not (is_statement_id(ranked.best.node) and is_of_others(query, ranked.best.text))
-    ]
+def prefer_own(query: str, ranked_passages: Sequence[RankedPassage]) -> Sequence[RankedPassage]:
+    """
+    Return passages without statements of what others have where a query asks for the user's own; all of them
+    if no other passage is about as close.
+    """
+    own = [ranked for ranked in ranked_passages if not _is_of_others(query, ranked)]
+    is_near = bool(own) and own[0].closeness >= ranked_passages[0].closeness - MAX_BEHIND
+    return own if is_near else ranked_passages
+
+
+def _is_of_others(query: str, ranked: RankedPassage) -> bool:
+    return is_statement_id(ranked.best.node) and is_of_others(query, ranked.best.text)
 
 
 def answering_passages(query: str, nearest: Sequence[RankedPassage]) -> list[RankedPassage]:
