@@ -86,8 +86,8 @@ def prefer_own(query: str, ranked_passages: Sequence[RankedPassage]) -> Sequence
     return own if is_near else ranked_passages
 
 
-def _is_of_others(query: str, ranked: RankedPassage) -> bool:
-    return is_statement_id(ranked.best.node) and is_of_others(query, ranked.best.text)
+def _is_of_others(query: str, leading: RankedPassage) -> bool:
+    return is_statement_id(leading.best.node) and is_of_others(query, leading.best.text)
 
 
 def answering_passages(query: str, nearest: Sequence[RankedPassage]) -> list[RankedPassage]:
