@@ -394,9 +394,10 @@ def _place(query: str, line: Line, statement: _Told, near: float, is_next: bool)
     if not shares or is_of_another(query, earlier_text, later_text):
         return None
     denies = not denied_terms(later_text).isdisjoint(terms_of(earlier_text))
-    least = _REFERS_BACK if begins_with_pronoun(later_text) else _OF_ONE_THING
+    refers_to_earlier = begins_with_pronoun(later_text)
+    least = _REFERS_BACK if refers_to_earlier else _OF_ONE_THING
     is_near = near >= least or score_of(statement.line) >= _OF_QUERY
-    is_near |= denies or statement.is_asked_on or (is_next and begins_with_pronoun(later_text))
+    is_near |= denies or statement.is_asked_on or (is_next and refers_to_earlier)
     probability = measure_update(query, earlier_text, later_text) if is_near else 0.0
     if probability >= LEAST_UPDATE:
         return "instead" if probability >= _SURELY else "before"

@@ -202,7 +202,7 @@ def is_of_another(query: str, answer: str, candidate: str) -> bool:
 
 def is_of_others(query: str, statement: str) -> bool:
     """
-    Return whether a statement tells of somebody else's what a query asks about as the user's own.
+    Return whether a statement tells of what somebody else has, where a query asks for the user's own.
 
     >>> is_of_others("When is my birthday?", "My mother's birthday is on 5 May.")
     True

@@ -224,11 +224,14 @@ def interpret(
         anew, joined = _asked_anew(message, references)
         ways = [way for way in (anew, resolved, named, asked, joined) if way is not None]
         resolved = _likeliest(message, ways)
-        if follow_up and resolved != follow_up.resolved_query:
+        drops_follow_up = follow_up is not None and resolved != follow_up.resolved_query
+        drops_references = bool(references.refs) and resolved != named
+        if drops_follow_up:
             follow_up = None
-        if resolved != named:
+        if drops_references:
             references = references.unresolved()
-        reading = _read_with(message, references, signals, follow_up)
+        if drops_follow_up or drops_references:
+            reading = _read_with(message, references, signals, follow_up)
     return Interpretation(
         reading=reading, references=references, follow_up=follow_up, resolved_query=resolved
     )
